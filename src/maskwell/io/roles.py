@@ -253,7 +253,8 @@ def _with_id(draft: Draft, score: int, best: bool) -> Draft:
         return bare.as_text("id", text, otherwise=answers, drop=True)
     if says_id(facts.name, facts.label) and _is_nominal(draft) and draft.column.kind != "category":
         other = facts.records - facts.distinct
-        text = f"named like an id, but some records repeat a value or have none ({other:,}): dropped; correct it?"
+        faults = f"but some records repeat a value or have none ({other:,}): dropped; correct it?"
+        text = f"named like an id, {faults if other else 'and every record has its own value: dropped, as proposed?'}"
         return bare.as_text("id", text, otherwise=answers, drop=True)
     return draft
 
