@@ -123,12 +123,13 @@ def _is_by_ties(codes: Codes, other: Facts) -> bool:
 
 def _chance_in_ties(codes: Codes, inside: Bools) -> float:
     """Return how often neighbours in a tie would be equal if its records were in random order."""
-    tie = np.cumsum(np.r_[True, ~inside])[codes >= 0]
-    cells = np.unique(np.column_stack([tie, codes[codes >= 0]]), axis=0, return_counts=True)
+    known = codes >= 0
+    tie, distinct = np.cumsum(np.r_[True, ~inside])[known], int(codes.max()) + 1
+    cells, counts = np.unique(tie * distinct + codes[known], return_counts=True)
     sizes = np.bincount(tie).astype(np.float64)
-    equal = np.bincount(cells[0][:, 0], cells[1] * (cells[1] - 1.0), len(sizes))
-    pairs = np.maximum(sizes - 1, 0)
-    return float((equal[pairs > 0] / sizes[pairs > 0]).sum() / max(pairs.sum(), 1.0))
+    equal = np.bincount(cells // distinct, counts * (counts - 1.0), len(sizes))
+    several = sizes > 1
+    return float((equal[several] / sizes[several]).sum() / max((sizes[several] - 1).sum(), 1.0))
 
 
 def standing_together(facts: Facts) -> Repeats | None:
