@@ -6,13 +6,13 @@ first order, so that (q - P) / (1 - P) estimates 1 - 1/m. Four kinds of order ma
 
 - A part of the file is alike: P is no less than the agreement of records 4m to 8m apart, beyond any unit but near.
 - Neighbours are near, and equal by rounding: if n1 and n2 of them lie one and two places apart among the values that
-  occur, and these counts fall by one ratio from 0 on, n1 (n1 / n2) / 2 are equal so, and P is no less than that share.
+  occur, and these counts fall by one ratio from 0 on, n1 n1 / (n2 + 1) / 2 are equal so: P is no less than that share.
 - The file is sorted in parts: among unlike neighbours the direction must change as often as in a file in random order,
   2 of 3 times (Bienayme 1874). What rises and falls in waves, as the rate of a day does, turns seldom too; but it goes
   both ways, comes by each value about twice, and most records stand with their like.
 - The file is sorted by another column, and values repeat inside its ties no more than in random order.
 
-All of it must hold without the most frequent value too, and where a group of records is known, between its groups. By
+The shares must be so without the most frequent value too, and where a group of records is known, between its groups. By
 chance the number of equal neighbours is binomial but for a variance that is 1 + 2 (sum p^3 - P^2) / (P (1 - P)) times
 as large, as two pairs have a record in common.
 """
@@ -40,9 +40,7 @@ LAGS = 16  # distances that are looked at between these
 MOST_IN_GROUP = 40
 MOST_STRAYS = 0.01  # of neighbours inside a group: else it does not have one value
 LEAST_TURNS = 0.5  # of changes: 2/3 in random order, 2/k in a file that is sorted in parts of k values
-FEW_TURNS = (
-    2.0  # standard deviations (their variance is 8/45 of the changes): fewer changes may turn less by chance
-)
+FEW_TURNS = 2.0  # sds, the variance being 8/45 of the changes: few changes may turn less by chance
 # Of the changes that go on in one direction, the share of the rarer one: a half in waves, none in sorted parts
 LEAST_BACK = 0.25
 FEWEST_TURNS = 8  # a square of what the file is sorted by has one
