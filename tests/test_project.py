@@ -443,6 +443,45 @@ def test_contributing_lists_the_floors_as_they_are():
     )
 
 
+# Protocols: nobody asks whether a plan has an attribute.
+
+# What is left: the values of formulae's trees, pyarrow's types, the user's own functions and distributions, the
+# operating system, and figures of a report that several kinds of results have or have not.
+MOST_ASKED = 32
+PLANS = {"plan", "mask", "law", "attack", "check", "noise", "spread", "engine", "sampler"}
+
+
+def asked_attributes(source: str) -> Iterator[str]:
+    """The `getattr` and `hasattr` with a literal name of a module, as code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            literal = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+            if literal and node.func.id in ("getattr", "hasattr"):
+                yield ast.unparse(node)
+
+
+def asks_a_plan(code: str) -> bool:
+    """Whether it is a plan, a mask, a law or the like that is asked."""
+    return bool(PLANS & set(re.findall(r"\w+", code.split(",")[0])))
+
+
+def test_few_ask_whether_something_has_an_attribute_and_nobody_asks_a_plan():
+    found = [
+        (str(path.relative_to(PACKAGE)), code)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for code in asked_attributes(path.read_text(encoding="utf-8"))
+    ]
+    assert len(found) <= MOST_ASKED
+    assert [one for one in found if asks_a_plan(one[1])] == []
+
+
+@pytest.mark.parametrize("name", ["plan", "risk.attack", "self.mask", "law.noise", "mask"])
+def test_a_plan_that_is_asked_would_be_found(name):
+    code = f"if getattr({name}, 'targets', None) or hasattr({name}, 'error'):\n    pass"
+    assert [asks_a_plan(one) for one in asked_attributes(code)] == [True, True]
+    assert list(asked_attributes(f"getattr({name}, option)\n{name}.targets")) == []
+
+
 # Names: a module is called by a noun of the field, and a class by a name of its own.
 
 NOUNS = {

@@ -29,7 +29,7 @@ from ....laws.unknowns import (
 )
 from ....table import Floats, Table
 from ....tolerances import is_real
-from .prior_families import GammaPower, LogNormal, Own, ResolvedPrior
+from .prior_families import Distribution, GammaPower, LogNormal, Own, ResolvedPrior
 
 FAMILIES = ("inverse gamma", "gamma", "lognormal")
 WIDEST, TIGHTEST = 1.0, 1e6
@@ -154,7 +154,7 @@ def _own_problems(name: str, own: Any) -> list[str]:
             f"given: there is no unknown {name!r}; there are sd, bias_sd and scale, as 'sd' or 'sd:COLUMN'"
         ]
     wanted = f"given: the prior of {name!r} must be a distribution with logpdf and ppf, such as scipy.stats.gamma(4)"
-    if not callable(getattr(own, "logpdf", None)) or not callable(getattr(own, "ppf", None)):
+    if not isinstance(own, Distribution):
         return [wanted]
     try:
         ends = [float(own.ppf(share)) for share in (0.0, 1e-6, 0.5, 1 - 1e-6)]
