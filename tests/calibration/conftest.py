@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from maskwell.attacks import Linkage
+from maskwell.calibration import Search
 from maskwell.datasets import housing
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
 MakeAmounts = Callable[..., Table]
+
+
+def terms(**options: Any) -> dict[str, Any]:
+    """What a search is about stands in a Search, all else beside it."""
+    names = {one.name for one in fields(Search)}
+    search = Search(**{name: value for name, value in options.items() if name in names})
+    return {"search": search} | {name: value for name, value in options.items() if name not in names}
 
 
 @pytest.fixture(scope="package")

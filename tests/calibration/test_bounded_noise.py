@@ -13,12 +13,14 @@ import pytest
 import maskwell as mw
 from maskwell.analysis import forecast
 from maskwell.attacks import NearestRecord
-from maskwell.calibration import Bound, Calibration, calibrate, expected_risk
+from maskwell.calibration import Bound, Calibration, Search, calibrate, expected_risk
 from maskwell.calibration.bounded_noise import MOST_TIMES
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, mask_from_dict
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.tolerances import MaxRate
+
+from .conftest import terms
 
 QUICK: dict[str, Any] = {"replicates": 3, "confirmations": 8, "precision": 0.1, "floor": "report"}
 KEYS = ("X1", "X2", "K1", "K2")
@@ -45,7 +47,7 @@ def table() -> Table:
 
 def found_with(table: Table, mask: Any = ALONE, *bounds: Bound, **options: Any) -> Calibration:
     asked = {"attack": INFORMED, "tolerance": MaxRate(0.15), "bounds": bounds, "seed": 1} | QUICK | options
-    return calibrate(mask, table, **asked)
+    return calibrate(mask, table, **terms(**asked))
 
 
 def widened(table: Table, mask: Any) -> float:
@@ -56,7 +58,7 @@ def widened(table: Table, mask: Any) -> float:
 
 def risk_of(table: Table, mask: Any, attack: Any = INFORMED) -> Any:
     """Return the expected risk of a mask on draws of its own."""
-    return expected_risk(mask, table, attack, replicates=12, seed=77).largest.rate
+    return expected_risk(mask, table, attack, seed=77, search=Search(replicates=12)).largest.rate
 
 
 @pytest.fixture(scope="module")

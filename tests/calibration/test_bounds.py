@@ -11,7 +11,7 @@ import pytest
 
 from maskwell.analysis import forecast
 from maskwell.attacks import NearestRecord
-from maskwell.calibration import Bound, IntervalWidening, calibrate
+from maskwell.calibration import Bound, IntervalWidening, Search, calibrate
 from maskwell.calibration.bounded_noise import largest_within
 from maskwell.calibration.bounds import Bounds
 from maskwell.calibration.measures import measure_of
@@ -81,7 +81,7 @@ def test_what_has_no_forecast_is_refused_before_the_search(table, mask, bound, s
     trials = []
     given = [bound] if isinstance(bound, Bound) else bound
     with pytest.raises(BadPlan, match=said):
-        calibrate(mask, table, bounds=given, seed=1, floor="report", progress=trials.append)
+        calibrate(mask, table, seed=1, progress=trials.append, search=Search(bounds=given, floor="report"))
     assert trials == []
 
 

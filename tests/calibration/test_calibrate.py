@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import norm, t
 
 from maskwell.attacks import Absolute, Fixed, Linkage, NearestRecord, Sample
-from maskwell.calibration import Calibration, Trial, calibrate, scale_of
+from maskwell.calibration import Calibration, Search, Trial, calibrate, scale_of
 from maskwell.calibration.calibrate import RAISED
 from maskwell.calibration.result import level_of
 from maskwell.errors import BadPlan
@@ -31,6 +31,8 @@ from maskwell.masks import (
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio
+
+from .conftest import terms
 
 QUICK: dict[str, Any] = {"seed": 1, "replicates": 4, "confirmations": 5, "precision": 0.15}
 KEY, COLUMNS = frozenset({"key"}), ("A", "B")
@@ -74,17 +76,17 @@ def told_trials() -> list[Trial]:
 def found(table: Table, told_trials: list[Trial]) -> Calibration:
     """An ordinary calibration, for tests that only look at it."""
     plan, told = NearestRecord(), told_trials.append
-    return calibrate(noise(sd_ratio=0.5), table, plan, MaxRate(0.2), progress=told, **QUICK)
+    return calibrate(noise(sd_ratio=0.5), table, plan, MaxRate(0.2), progress=told, **terms(**QUICK))
 
 
 @pytest.fixture(scope="module")
 def by_mean(table: Table) -> Calibration:
-    return calibrate(noise(r0=0.8), table, NearestRecord(), ExpectedH(3), **QUICK)
+    return calibrate(noise(r0=0.8), table, NearestRecord(), ExpectedH(3), **terms(**QUICK))
 
 
 @pytest.fixture(scope="module")
 def not_met(table: Table) -> Calibration:
-    return calibrate(RankSwap(COLUMNS, 0.3), table, NearestRecord(), MaxRate(0.0), **QUICK)
+    return calibrate(RankSwap(COLUMNS, 0.3), table, NearestRecord(), MaxRate(0.0), **terms(**QUICK))
 
 
 def raised(attempts: int) -> float:
@@ -101,9 +103,9 @@ def test_the_scale_of_a_closed_form(pairs):
     A scale that exceeds the limit is confirmed with a chance of at most 0.001. On the other side, the bound of
     the confirmation, four errors of the search and the steps of 5% are allowed for.
     """
-    terms = {"replicates": 16, "confirmations": 24, "level": 0.001}
+    few = {"replicates": 16, "confirmations": 24, "level": 0.001}
     found = calibrate(
-        IndependentNoise(("A",), variance=4.0), pairs, WITHIN_ONE, MaxRate(0.15), seed=3, **terms
+        IndependentNoise(("A",), variance=4.0), pairs, WITHIN_ONE, MaxRate(0.15), seed=3, search=Search(**few)
     )
     rate = 2 * norm.cdf(1 / found.mask.variance**0.5) - 1
     sd = np.sqrt(0.15 * 0.85 / len(pairs))
@@ -119,7 +121,9 @@ def test_the_scale_of_a_simulation(table):
     """Nearest neighbours on one normal column, simulated by plain numpy at the scale that was found."""
     plan, one = NearestRecord(fields=("A",)), table.select(("ID", "A"))
     mask = IndependentNoise(("A",), variance_ratio=1.0)
-    found = calibrate(mask, one, plan, MaxRate(0.1), seed=3, replicates=12, confirmations=12, level=0.002)
+    found = calibrate(
+        mask, one, plan, MaxRate(0.1), seed=3, search=Search(replicates=12, confirmations=12, level=0.002)
+    )
     x, sd = one.floats("A"), np.sqrt(found.mask.variance_ratio) * one.floats("A").std(ddof=1)
     rng = np.random.default_rng(0)
     rates = []
@@ -137,13 +141,13 @@ def test_the_scale_of_a_simulation(table):
     [
         (Ratio(0.3), "all"),
         (ProbH(3, 0.3), "all"),
-        (MaxRate(0.3), "worst decile"),
-        (ExpectedH(8), "worst decile"),
+        (MaxRate(0.3), "outlying"),
+        (ExpectedH(8), "outlying"),
     ],
     ids=lambda one: one if isinstance(one, str) else type(one).__name__,
 )
 def test_every_tolerance_is_met_by_fresh_draws(table, tolerance, over):
-    found = calibrate(noise(sd_ratio=0.5), table, NearestRecord(), tolerance, over=over, **QUICK)
+    found = calibrate(noise(sd_ratio=0.5), table, NearestRecord(), tolerance, **terms(over=over, **QUICK))
     assert found.met
     assert found.over == over
     last = found.confirmation
@@ -158,7 +162,7 @@ def test_every_tolerance_is_met_by_fresh_draws(table, tolerance, over):
 
 def test_larger_tolerances_need_less_noise(table):
     ratios = [
-        calibrate(noise(sd_ratio=0.5), table, NearestRecord(), MaxRate(rate), **QUICK).mask.sd_ratio
+        calibrate(noise(sd_ratio=0.5), table, NearestRecord(), MaxRate(rate), **terms(**QUICK)).mask.sd_ratio
         for rate in (0.5, 0.15)
     ]
     assert ratios[0] < ratios[1]
@@ -166,15 +170,17 @@ def test_larger_tolerances_need_less_noise(table):
 
 def test_the_worst_decile_needs_more_noise_than_all(table):
     everybody, outer = (
-        calibrate(noise(sd_ratio=0.5), table, NearestRecord(), MaxRate(0.3), over=over, **QUICK).mask.sd_ratio
-        for over in ("all", "worst decile")
+        calibrate(
+            noise(sd_ratio=0.5), table, NearestRecord(), MaxRate(0.3), **terms(over=over, **QUICK)
+        ).mask.sd_ratio
+        for over in ("all", "outlying")
     )
     assert outer > everybody
 
 
 def test_of_several_intruders_the_worst_decides(table):
     plans = {"plain": NearestRecord(), "informed": NearestRecord(distance="posterior")}
-    found = calibrate(noise(sd_ratio=0.7), table, plans, MaxRate(0.2), **QUICK)
+    found = calibrate(noise(sd_ratio=0.7), table, plans, MaxRate(0.2), **terms(**QUICK))
     assert found.confirmation.names == ("plain", "informed")
     assert found.met
     assert all(one.mean <= 0.2 for one in found.confirmation.figures.values())
@@ -183,7 +189,7 @@ def test_of_several_intruders_the_worst_decides(table):
 
 def test_an_intruder_who_needs_a_law_takes_no_part_where_there_is_none(table):
     """Without an attack it is the nearest-record intruder, plain and informed; here there is nothing to know."""
-    swapped = calibrate(RankSwap(COLUMNS, 0.2), table, tolerance=MaxRate(0.3), **QUICK)
+    swapped = calibrate(RankSwap(COLUMNS, 0.2), table, tolerance=MaxRate(0.3), **terms(**QUICK))
     assert swapped.confirmation.names == ("NearestRecord",)
     assert "took no part" in swapped.notes[0]
 
@@ -201,7 +207,7 @@ def test_an_intruder_who_needs_a_law_takes_no_part_where_there_is_none(table):
     ids=lambda mask: type(mask).__name__,
 )
 def test_every_kind_of_scale_is_found(table, mask):
-    found = calibrate(mask, table, NearestRecord(), MaxRate(0.25), **QUICK)
+    found = calibrate(mask, table, NearestRecord(), MaxRate(0.25), **terms(**QUICK))
     assert found.met
     assert mask_from_dict(found.mask.to_dict()) == found.mask  # the plan can be written down
     assert found.scale == scale_of(found.mask)
@@ -212,16 +218,20 @@ def test_every_kind_of_scale_is_found(table, mask):
 
 def test_the_same_key_gives_the_same_answer(table, found):
     key, plan = Key.from_seed(QUICK["seed"]), NearestRecord()
-    again = calibrate(noise(sd_ratio=0.5), table, plan, MaxRate(0.2), key=key, **{**QUICK, "seed": None})
+    again = calibrate(
+        noise(sd_ratio=0.5), table, plan, MaxRate(0.2), key=key, **terms(**{**QUICK, "seed": None})
+    )
     assert again.to_dict() == found.to_dict()
-    other = calibrate(noise(sd_ratio=0.5), table, plan, MaxRate(0.2), **{**QUICK, "seed": 2})
+    other = calibrate(noise(sd_ratio=0.5), table, plan, MaxRate(0.2), **terms(**{**QUICK, "seed": 2}))
     assert other.to_dict()["trace"] != found.to_dict()["trace"]
 
 
 def test_the_release_is_not_touched_by_its_calibration(table):
     key = Key.from_seed(9)
     before = apply(noise(sd_ratio=0.5), table, key=key)
-    calibrate(noise(sd_ratio=0.5), table, NearestRecord(), MaxRate(0.2), key=key, **{**QUICK, "seed": None})
+    calibrate(
+        noise(sd_ratio=0.5), table, NearestRecord(), MaxRate(0.2), key=key, **terms(**{**QUICK, "seed": None})
+    )
     assert apply(noise(sd_ratio=0.5), table, key=key).release.table == before.release.table
 
 
@@ -240,7 +250,7 @@ def test_figures_are_plain_and_name_no_record(table, found):
     [
         ("all", 25, "over a sample of the targets (25 in a draw)"),
         ("all", 60, "over all targets"),
-        ("worst decile", 30, "over the most outlying tenth of a sample of the targets (3 in a draw)"),
+        ("outlying", 30, "over the most outlying tenth of a sample of the targets (3 in a draw)"),
     ],
 )
 def test_a_figure_over_a_sample_of_the_targets_says_so(table, over, asked, said):
@@ -249,8 +259,7 @@ def test_a_figure_over_a_sample_of_the_targets_says_so(table, over, asked, said)
         table,
         NearestRecord(targets=Sample(asked)),
         MaxRate(0.9),
-        over=over,
-        **QUICK,
+        **terms(over=over, **QUICK),
     )
     assert said in repr(found)
     assert found.sampled == (asked < 60) == found.to_dict()["sampled"]
@@ -302,7 +311,9 @@ def test_a_search_that_flatters_is_put_right_by_fresh_draws(table):
     def rate(sd: float, key: Key) -> float:
         return min(0.3 / sd, 1.0) * (0.8 if key.secret in lucky else 1.0)
 
-    found = calibrate(IndependentNoise(("A",), variance=1.0), table, told(rate), MaxRate(0.15), **ALONE)
+    found = calibrate(
+        IndependentNoise(("A",), variance=1.0), table, told(rate), MaxRate(0.15), **terms(**ALONE)
+    )
     sd = found.mask.variance**0.5
     assert found.met
     assert 1.6 <= found.searched.mask.variance**0.5 <= 1.6 * 1.03
@@ -324,7 +335,7 @@ def test_a_scale_that_is_never_confirmed_is_not_given(table):
         return 0.1 if key.secret in lucky else 0.2
 
     plan = told(rate)
-    found = calibrate(IndependentNoise(("A",), variance=1.0), table, plan, MaxRate(0.15), **ALONE)
+    found = calibrate(IndependentNoise(("A",), variance=1.0), table, plan, MaxRate(0.15), **terms(**ALONE))
     assert not found.met
     assert found.mask is None
     assert found.attempts == 12
@@ -340,7 +351,9 @@ def test_a_risk_that_rises_again_is_seen(table):
     def rate(sd: float, key: Key) -> float:
         return 0.3 if 3 <= sd <= 6 else 0.1 if sd >= 0.5 else 0.9
 
-    found = calibrate(IndependentNoise(("A",), variance=1.0), table, told(rate), MaxRate(0.15), **ALONE)
+    found = calibrate(
+        IndependentNoise(("A",), variance=1.0), table, told(rate), MaxRate(0.15), **terms(**ALONE)
+    )
     assert not found.is_monotone
     assert 6 < found.mask.variance**0.5 <= 6 * 1.03
     assert any("does not fall throughout" in note and "grid" in note for note in found.notes)

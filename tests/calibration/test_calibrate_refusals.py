@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from maskwell.attacks import Linkage, NearestRecord
-from maskwell.calibration import calibrate
+from maskwell.calibration import Search, calibrate
 from maskwell.calibration.measures import measure_of
 from maskwell.calibration.trials import Bench
 from maskwell.calibration.uniqueness import fingerprint_floor
@@ -20,6 +20,8 @@ from maskwell.masks import Coding, CorrelatedNoise, IndependentNoise, Subsample
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio
+
+from .conftest import terms
 
 QUICK: dict[str, Any] = {"seed": 1, "replicates": 4, "confirmations": 5, "precision": 0.15}
 KEY, COLUMNS = frozenset({"key"}), ("A", "B")
@@ -61,19 +63,19 @@ def marked_table(table: Table) -> Table:
 )
 def test_a_tolerance_below_the_floor_is_refused_with_the_reason(marked_table, tolerance):
     with pytest.raises(BadPlan, match=r"20\.00% of the records judged have a fingerprint of their own"):
-        calibrate(noise(sd_ratio=0.5), marked_table, NearestRecord(), tolerance, **QUICK)
+        calibrate(noise(sd_ratio=0.5), marked_table, NearestRecord(), tolerance, **terms(**QUICK))
 
 
 @pytest.mark.parametrize("tolerance", [MaxRate(0.21), Ratio(0.26)], ids=lambda one: type(one).__name__)
 def test_a_tolerance_above_the_floor_is_not(marked_table, tolerance):
-    found = calibrate(noise(sd_ratio=0.5), marked_table, NearestRecord(), tolerance, **QUICK)
+    found = calibrate(noise(sd_ratio=0.5), marked_table, NearestRecord(), tolerance, **terms(**QUICK))
     assert found.floor == pytest.approx(0.2)
     assert "20.00% of them have a fingerprint" in repr(found)
 
 
 def test_the_floor_may_be_reported_only(marked_table):
     found = calibrate(
-        noise(sd_ratio=0.5), marked_table, NearestRecord(), MaxRate(0.15), floor="report", **QUICK
+        noise(sd_ratio=0.5), marked_table, NearestRecord(), MaxRate(0.15), **terms(floor="report", **QUICK)
     )
     assert found.met
     assert found.floor == pytest.approx(0.2)
@@ -87,10 +89,12 @@ def test_the_floor_is_that_of_the_records_judged(table):
     jobs = [f"job {i}" if outer[i] else "usual" for i in range(len(table))]
     job = Column("JOB", "category", categories=tuple(dict.fromkeys(jobs)))
     given = table_of({"JOB": jobs} | {name: table.floats(name) for name in COLUMNS}, JOB=job)
-    found = calibrate(noise(sd_ratio=0.5), given, NearestRecord(), MaxRate(0.4), **QUICK)
+    found = calibrate(noise(sd_ratio=0.5), given, NearestRecord(), MaxRate(0.4), **terms(**QUICK))
     assert found.floor == pytest.approx(0.15)
     with pytest.raises(BadPlan, match=r"100\.00% of the records judged"):
-        calibrate(noise(sd_ratio=0.5), given, NearestRecord(), MaxRate(0.4), over="worst decile", **QUICK)
+        calibrate(
+            noise(sd_ratio=0.5), given, NearestRecord(), MaxRate(0.4), **terms(over="outlying", **QUICK)
+        )
 
 
 def test_the_tenth_of_the_floor_is_the_one_that_is_judged(table):
@@ -101,7 +105,7 @@ def test_the_tenth_of_the_floor_is_the_one_that_is_judged(table):
     given = table_of({"JOB": jobs, **values}, JOB=job)
     for fields, floor in ((("A",), 0.0), (("B",), 1.0), (None, 1.0)):
         plans = [NearestRecord(fields=fields)]
-        bench = Bench(given, plans, Key.from_seed(1), measure_of(MaxRate(0.4)), over="worst decile")
+        bench = Bench(given, plans, Key.from_seed(1), measure_of(MaxRate(0.4)), over="outlying")
         assert fingerprint_floor(bench, noise(sd_ratio=0.5)) == pytest.approx(floor)
         both = replace(bench, plans=[*plans, NearestRecord()])
         assert fingerprint_floor(both, noise(sd_ratio=0.5)) == pytest.approx(1.0)
@@ -113,15 +117,15 @@ def test_the_tenth_of_the_floor_is_the_one_that_is_judged(table):
 def test_constant_columns_are_refused_in_the_plans_words(table):
     flat = table_of({"A": table.floats("A"), "B": np.full(len(table), 3.0)})
     with pytest.raises(BadPlan, match="column 'B' is constant"):
-        calibrate(noise(sd_ratio=0.5), flat, NearestRecord(), **QUICK)
+        calibrate(noise(sd_ratio=0.5), flat, NearestRecord(), **terms(**QUICK))
     skipping = CorrelatedNoise(COLUMNS, sd_ratio=0.5, skip_constant=True)
-    assert calibrate(skipping, flat, NearestRecord(), MaxRate(0.2), **QUICK).met
+    assert calibrate(skipping, flat, NearestRecord(), MaxRate(0.2), **terms(**QUICK)).met
 
 
 def test_duplicates_share_their_links(table):
     """Records that are all there four times are found with a quarter of the chance at most."""
     fourfold = table_of({name: np.tile(table.floats(name)[:25], 4) for name in COLUMNS})
-    found = calibrate(noise(sd_ratio=0.5), fourfold, NearestRecord(), MaxRate(0.2), **QUICK)
+    found = calibrate(noise(sd_ratio=0.5), fourfold, NearestRecord(), MaxRate(0.2), **terms(**QUICK))
     assert found.met
     assert all(trial.figure.mean <= 0.5 for trial in found.trace)
 
@@ -129,16 +133,16 @@ def test_duplicates_share_their_links(table):
 def test_a_column_of_missing_values_is_refused(table):
     empty = table_of({"A": table.floats("A"), "B": pa.array([None] * len(table), pa.float64())})
     with pytest.raises(BadPlan, match="column 'B' has no open value"):
-        calibrate(noise(sd_ratio=0.5), empty, NearestRecord(), **QUICK)
+        calibrate(noise(sd_ratio=0.5), empty, NearestRecord(), **terms(**QUICK))
 
 
 def test_fewer_records_than_columns_are_refused(table):
     rng = np.random.default_rng(1)
     few = table_of({name: rng.standard_normal(3) for name in "ABCDE"})
     with pytest.raises(BadPlan, match="covariance of 5 columns is undefined"):
-        calibrate(CorrelatedNoise(tuple("ABCDE"), sd_ratio=0.5), few, NearestRecord(), **QUICK)
+        calibrate(CorrelatedNoise(tuple("ABCDE"), sd_ratio=0.5), few, NearestRecord(), **terms(**QUICK))
     wide = calibrate(
-        IndependentNoise(tuple("ABCDE"), variance=1.0), few, NearestRecord(), MaxRate(0.9), **QUICK
+        IndependentNoise(tuple("ABCDE"), variance=1.0), few, NearestRecord(), MaxRate(0.9), **terms(**QUICK)
     )
     assert wide.met
 
@@ -154,7 +158,7 @@ def test_fewer_records_than_columns_are_refused(table):
         ({"attack": NearestRecord}, "is no attack"),
         ({"attack": []}, "there is no attack in the list"),
         ({"tolerance": 0.15}, "a tolerance is"),
-        ({"over": "decile"}, "over is 'all' or 'worst decile'"),
+        ({"over": "decile"}, "over is 'all' or 'outlying'"),
         ({"seed": "one"}, "a seed a whole number"),
         ({"key": Key.from_seed(1)}, "not both"),
         ({"replicates": 1}, "at least 2"),
@@ -178,16 +182,18 @@ def test_wrong_arguments_are_refused_in_a_sentence(table, change, words):
         "tolerance": MaxRate(0.2),
     }
     with pytest.raises(BadPlan, match=words) as refusal:
-        calibrate(**{**given, **QUICK, **change})
+        calibrate(**terms(**{**given, **QUICK, **change}))
     assert len(refusal.value.problems) == 1
 
 
 def test_all_wrong_terms_are_said_at_once(table):
     with pytest.raises(BadPlan) as refusal:
-        calibrate(noise(sd_ratio=0.5), table, replicates=1, confirmations=0, level=2, precision=-1)
+        calibrate(
+            noise(sd_ratio=0.5), table, search=Search(replicates=1, confirmations=0, level=2, precision=-1)
+        )
     assert len(refusal.value.problems) == 4
 
 
 def test_an_empty_table_is_refused(table):
     with pytest.raises(BadPlan, match="no records"):
-        calibrate(noise(sd_ratio=0.5), table.take(np.empty(0, np.int64)), NearestRecord(), **QUICK)
+        calibrate(noise(sd_ratio=0.5), table.take(np.empty(0, np.int64)), NearestRecord(), **terms(**QUICK))

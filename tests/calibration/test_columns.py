@@ -20,6 +20,8 @@ from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.tolerances import MaxRate
 
+from .conftest import terms
+
 # Full precision, so that the rates are those of the formula: on a card, sds have two digits.
 QUICK: dict[str, Any] = {"seed": 1, "replicates": 2, "confirmations": 2, "floor": "report", "exact": True}
 ALIKE = IndependentNoise(("A", "B"), variance_ratio=0.3)
@@ -64,7 +66,9 @@ def test_the_objective_falls_to_nearly_its_least(table):
     One scale for all costs 2 (both variances 1). Least is vA + vB with vA vB^(1/4) = 1: vA = 4 vB, in all 1.65.
     """
     plan = told(0.25)
-    found = calibrate(ALIKE, table, plan, MaxRate(0.15), per_column=True, objective=planned_variance, **QUICK)
+    found = calibrate(
+        ALIKE, table, plan, MaxRate(0.15), **terms(per_column=True, objective=planned_variance, **QUICK)
+    )
     one = found.columns
     assert found.met
     assert one.objective == "planned_variance"
@@ -83,7 +87,7 @@ def test_the_objective_falls_to_nearly_its_least(table):
 
 def test_columns_that_are_alike_keep_one_scale(table):
     """Nothing is to be gained beyond the precision of the scale."""
-    found = calibrate(ALIKE, table, told(1.0), MaxRate(0.15), per_column=True, **QUICK)
+    found = calibrate(ALIKE, table, told(1.0), MaxRate(0.15), **terms(per_column=True, **QUICK))
     assert found.met
     assert isinstance(found.mask, IndependentNoise)
     assert found.columns.objective == "total variance ratio"

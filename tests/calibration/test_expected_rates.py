@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from maskwell.attacks import Linkage, NearestRecord, Quantiles, attack
-from maskwell.calibration import expected_risk
+from maskwell.calibration import Search, expected_risk
 from maskwell.errors import BadPlan
 from maskwell.keys import Key
 from maskwell.masking import apply
 from maskwell.masks import CorrelatedNoise, RankSwap
+
+from .conftest import terms
 
 MASK, PLAN = CorrelatedNoise(("A", "B"), sd_ratio=0.5), NearestRecord(fields=("A", "B"))
 
@@ -24,7 +26,7 @@ def table(make_amounts):
 
 def test_the_means_are_those_of_the_draws(table):
     key = Key.from_seed(4)
-    found = expected_risk(MASK, table, PLAN, replicates=5, key=key)["NearestRecord"]
+    found = expected_risk(MASK, table, PLAN, key=key, search=Search(replicates=5))["NearestRecord"]
     keys = [
         Key(
             key.subkey(series=table.schema.series, purpose="calibration", stage=f"expected {i}", column=""),
@@ -44,7 +46,7 @@ def test_the_means_are_those_of_the_draws(table):
 
 def test_the_rate_is_that_of_a_simulation(table):
     """Two columns, noise like the data: nearest in sds of the release, by plain numpy."""
-    found = expected_risk(MASK, table, PLAN, replicates=40, seed=1)["NearestRecord"].rate
+    found = expected_risk(MASK, table, PLAN, seed=1, search=Search(replicates=40))["NearestRecord"].rate
     x = table.values(("A", "B"))
     root = np.linalg.cholesky(0.25 * np.cov(x.T))
     rng, rates = np.random.default_rng(0), []
@@ -57,7 +59,9 @@ def test_the_rate_is_that_of_a_simulation(table):
 
 
 def test_intruders_stand_side_by_side(table):
-    found = expected_risk(MASK, table, [PLAN, Linkage(fields=("A", "B"))], replicates=3, seed=1, below=5)
+    found = expected_risk(
+        MASK, table, [PLAN, Linkage(fields=("A", "B"))], seed=1, below=5, search=Search(replicates=3)
+    )
     assert list(found) == ["NearestRecord", "Linkage"]
     assert found["Linkage"].at_zero is None
     assert found.largest is max(found.values(), key=lambda one: one.rate.mean)
@@ -72,8 +76,8 @@ def test_intruders_stand_side_by_side(table):
 def test_the_worst_decile_is_riskier(table):
     plan = NearestRecord(fields=("A", "B"))
     everybody, outer = (
-        expected_risk(MASK, table, plan, replicates=6, seed=1, over=over).largest.rate.mean
-        for over in ("all", "worst decile")
+        expected_risk(MASK, table, plan, seed=1, search=Search(replicates=6, over=over)).largest.rate.mean
+        for over in ("all", "outlying")
     )
     assert outer > everybody
 
@@ -82,7 +86,7 @@ def test_nothing_found_is_not_nothing_to_find(table):
     """So much noise, so few targets and draws: an interval from 0 to 0 would be a claim that nobody can make."""
     plan = NearestRecord(fields=("A", "B"), targets=Quantiles((0.5,), of="A"))
     strong = CorrelatedNoise(("A", "B"), sd_ratio=50)
-    found = expected_risk(strong, table, plan, replicates=4, seed=2)["NearestRecord"]
+    found = expected_risk(strong, table, plan, seed=2, search=Search(replicates=4))["NearestRecord"]
     assert found.rate.mean == found.rate.se == found.rate.low == 0
     assert found.rate.high == pytest.approx(1 - 0.025**0.25)
     shares = (found.rate, found.at_zero, found.below)
@@ -91,13 +95,15 @@ def test_nothing_found_is_not_nothing_to_find(table):
 
 
 def test_the_same_key_gives_the_same_figures(table):
-    one, two = (expected_risk(MASK, table, PLAN, replicates=3, seed=5).to_dict() for _ in range(2))
+    one, two = (
+        expected_risk(MASK, table, PLAN, seed=5, search=Search(replicates=3)).to_dict() for _ in range(2)
+    )
     assert one == two
 
 
 def test_intruders_without_a_law_are_named(table):
     plans = [PLAN, NearestRecord(fields=("A", "B"), distance="posterior")]
-    found = expected_risk(RankSwap(("A", "B"), 0.2), table, plans, replicates=2, seed=1)
+    found = expected_risk(RankSwap(("A", "B"), 0.2), table, plans, seed=1, search=Search(replicates=2))
     assert len(found) == 1
     assert "posterior" in found.notes[0]
     assert "posterior" in repr(found)
@@ -117,4 +123,4 @@ def test_intruders_without_a_law_are_named(table):
 )
 def test_wrong_arguments_are_refused_in_a_sentence(table, change, words):
     with pytest.raises(BadPlan, match=words):
-        expected_risk(**{"mask": MASK, "table": table, "attack": PLAN, **change})
+        expected_risk(**terms(**{"mask": MASK, "table": table, "attack": PLAN, **change}))

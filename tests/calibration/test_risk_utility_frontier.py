@@ -7,12 +7,14 @@ import json
 import pytest
 
 from maskwell.attacks import Linkage, NearestRecord
-from maskwell.calibration import frontier, il1s
+from maskwell.calibration import Search, frontier, il1s
 from maskwell.errors import BadPlan
 from maskwell.keys import Key
 from maskwell.masking import apply
 from maskwell.masks import Coding, CorrelatedNoise, IndependentNoise, RankSwap
 from maskwell.tolerances import ExpectedH, MaxRate
+
+from .conftest import terms
 
 COLUMNS = ("A", "B")
 PLANS = [NearestRecord(fields=COLUMNS), Linkage(fields=COLUMNS)]
@@ -31,7 +33,7 @@ def table(make_amounts):
 
 @pytest.fixture(scope="module")
 def found(table):
-    return frontier(MASKS, table, PLANS, GRID, tolerance=MaxRate(0.3), seed=1, replicates=4)
+    return frontier(MASKS, table, PLANS, GRID, tolerance=MaxRate(0.3), seed=1, search=Search(replicates=4))
 
 
 def test_every_mask_and_scale_is_a_point(found):
@@ -79,13 +81,23 @@ def test_the_chosen_point_is_the_cheapest_that_meets_the_tolerance(found):
 
 
 def test_nothing_is_chosen_where_nothing_meets_the_tolerance(table):
-    none = frontier(MASKS["correlated"], table, PLANS, [0.5], tolerance=MaxRate(0.0), seed=1, replicates=2)
+    none = frontier(
+        MASKS["correlated"], table, PLANS, [0.5], tolerance=MaxRate(0.0), seed=1, search=Search(replicates=2)
+    )
     assert none.chosen is None
     assert "no point meets the tolerance" in repr(none)
 
 
 def test_a_mean_h_is_read_the_other_way_round(table):
-    found = frontier(MASKS["correlated"], table, PLANS[0], GRID, tolerance=ExpectedH(3), seed=1, replicates=3)
+    found = frontier(
+        MASKS["correlated"],
+        table,
+        PLANS[0],
+        GRID,
+        tolerance=ExpectedH(3),
+        seed=1,
+        search=Search(replicates=3),
+    )
     assert all(point.on_frontier for point in found.points)  # more noise: a larger h and a larger loss
     assert found.chosen.risk.mean >= 3
     assert repr(found).count("Pr(h = 0)") == len(found.points)
@@ -94,7 +106,12 @@ def test_a_mean_h_is_read_the_other_way_round(table):
 
 def test_a_mask_without_a_scale_is_one_point(table):
     found = frontier(
-        [Coding(("A",), top=1.0), MASKS["correlated"]], table, PLANS, [1, 2], seed=1, replicates=2
+        [Coding(("A",), top=1.0), MASKS["correlated"]],
+        table,
+        PLANS,
+        [1, 2],
+        seed=1,
+        search=Search(replicates=2),
     )
     assert [point.name for point in found.points] == ["Coding", "CorrelatedNoise", "CorrelatedNoise"]
     assert "no scale" in repr(found)
@@ -104,14 +121,18 @@ def test_a_mask_without_a_scale_is_one_point(table):
 
 def test_alike_masks_are_numbered_and_losses_may_be_ones_own(table):
     masks = [CorrelatedNoise(("A",), sd_ratio=0.5), CorrelatedNoise(("B",), sd_ratio=0.5)]
-    found = frontier(masks, table, PLANS[0], [1], loss=lambda masking: 1.0, seed=1, replicates=2)
+    found = frontier(
+        masks, table, PLANS[0], [1], seed=1, search=Search(objective=lambda masking: 1.0, replicates=2)
+    )
     assert [point.name for point in found.points] == ["CorrelatedNoise 1", "CorrelatedNoise 2"]
     assert all(point.loss.mean == 1 for point in found.points)
 
 
 def test_scales_that_the_plan_refuses_are_said(people):
     mask = IndependentNoise(("AGE",), variance_ratio=0.1)
-    found = frontier(mask, people, NearestRecord(fields=("AGE",)), [0.001, 1], seed=1, replicates=2)
+    found = frontier(
+        mask, people, NearestRecord(fields=("AGE",)), [0.001, 1], seed=1, search=Search(replicates=2)
+    )
     assert len(found.points) == 1
     assert "0.001 times its scale is refused" in found.notes[0]
 
@@ -146,10 +167,10 @@ def test_it_is_a_picture_with_the_chosen_point(found, tmp_path):
         ({"grid": [0, 1]}, "grid is a list of positive factors"),
         ({"grid": "1"}, "grid is a list of positive factors"),
         ({"tolerance": 0.1}, "a tolerance is"),
-        ({"loss": "rmse"}, "a loss is"),
+        ({"objective": "rmse"}, "a loss is"),
         ({"replicates": 1}, "at least 2"),
     ],
 )
 def test_wrong_arguments_are_refused_in_a_sentence(table, change, words):
     with pytest.raises(BadPlan, match=words):
-        frontier(**{"masks": MASKS, "table": table, "attacks": PLANS, "grid": GRID, **change})
+        frontier(**terms(**{"masks": MASKS, "table": table, "attacks": PLANS, "grid": GRID, **change}))

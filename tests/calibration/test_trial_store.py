@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import maskwell as mw
+from maskwell.calibration import Search
+from maskwell.calibration.calibrate import Draws, weakest_noise
 from maskwell.calibration.trial_store import FILE, FOLDER, KeptTrials
 from maskwell.keys import Key
 from maskwell.tolerances import MaxRate
@@ -27,17 +29,9 @@ def table() -> mw.Table:
 def search(kept: KeptTrials | None) -> tuple[object, int]:
     drawn: list[object] = []
     mask = mw.IndependentNoise(("A", "B"), variance_ratio=0.1)
-    found = mw.calibrate(
-        mask,
-        table(),
-        mw.NearestRecord(),
-        MaxRate(0.2),
-        key=KEY,
-        replicates=3,
-        confirmations=4,
-        kept=kept,
-        progress=drawn.append,
-    )
+    draws = Draws(KEY, progress=drawn.append, kept=kept)
+    few = Search(replicates=3, confirmations=4)
+    found = weakest_noise(mask, table(), mw.NearestRecord(), MaxRate(0.2), few, draws)
     return found, len(drawn)
 
 

@@ -12,7 +12,7 @@ from maskwell.attacks import Linkage, NearestRecord, attack
 from maskwell.calibration import Trial
 from maskwell.calibration.estimates import Estimate, share_above, share_below
 from maskwell.calibration.losses import il1s, loss_of, total_variance_ratio
-from maskwell.calibration.measures import ALL, WORST_DECILE, count_links, measure_of
+from maskwell.calibration.measures import ALL, OUTLYING, count_links, measure_of
 from maskwell.calibration.outlier_share import outlyingness_of, worst_tenth
 from maskwell.calibration.trials import Bench, check_plans, trace_table
 from maskwell.datasets import housing
@@ -139,7 +139,7 @@ def test_the_worst_decile_is_the_outer_tenth(table, plan):
     known = ~np.isnan(outlying)
     assert marked.sum() >= np.ceil(known.sum() / 10)
     assert outlying[marked].min() >= np.nanmax(np.where(marked, np.nan, outlying))
-    counts = count_links(risk, table, WORST_DECILE)
+    counts = count_links(risk, table, OUTLYING)
     rows = risk.table.to_pandas()
     assert counts.targets == marked.sum()
     assert counts.correct == pytest.approx(rows.expected_correct[marked & rows.claimed].sum())
@@ -161,7 +161,7 @@ def test_the_worst_decile_follows_the_first_row_of_the_deciles(make_amounts):
     plan = NearestRecord(fields=("A", "B"))
     risk = attack(plan, apply(CorrelatedNoise(("A", "B"), sd_ratio=0.3), table, seed=2))
     first = risk.h.deciles.to_pylist()[0]
-    counts = count_links(risk, table, WORST_DECILE)
+    counts = count_links(risk, table, OUTLYING)
     assert counts.targets == first["targets"]
     assert counts.at_zero == pytest.approx(first["at_zero"])
     assert counts.correct / counts.targets == pytest.approx(first["rate"])
@@ -171,11 +171,11 @@ def test_the_worst_decile_follows_the_first_row_of_the_deciles(make_amounts):
 def test_outlyingness_that_is_not_known_is_refused(table, make_amounts):
     masking = apply(noise(0.4), table, seed=1)
     with pytest.raises(BadPlan, match="searches from the release"):
-        count_links(attack(Linkage(direction="to_original"), masking), table, WORST_DECILE)
+        count_links(attack(Linkage(direction="to_original"), masking), table, OUTLYING)
     plain = make_amounts(40)
     risk = attack(Linkage(fields=("A",)), apply(IndependentNoise(("A",), variance_ratio=0.1), plain, seed=1))
     with pytest.raises(BadPlan, match="no key column is a number"):
-        count_links(risk, plain, WORST_DECILE)
+        count_links(risk, plain, OUTLYING)
 
 
 def test_an_attack_without_h_is_refused_for_a_tolerance_on_it(table):

@@ -14,7 +14,7 @@ from ..masking import Release
 from ..schema import Column, Schema
 from ..table import Table
 
-RECORDS = 24
+RECORDS = 24  # of the toy files by which loops are compiled
 MODELS = (
     ("y ~ x + k + (1|g)", "gaussian"),  # in one loop
     ("y ~ x*v + k + (1|g)", "gaussian"),

@@ -344,7 +344,7 @@ def select_records(system: System, keep: Bools) -> System:
 
 
 FINE = 0.5  # of the sd of the noise: a unit below it is no different from a continuous truth
-MOST_VALUES = 12
+MOST_VALUES = 12  # whole numbers that become levels; with more the column stays continuous
 
 
 def as_whole(card: NoiseCard, table: Table, seen: SeenColumn) -> SeenColumn:

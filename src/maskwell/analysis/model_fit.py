@@ -58,7 +58,7 @@ LINKS = {
 }
 NAMED = ("gaussian", "binary", "logit", "probit", "ordered", "poisson", "negative binomial")
 SAMPLERS = ("auto", "gibbs", "closed", "marginal", "enumerated", "paper")
-DRAWS, MOST_DRAWS, WARMUP = 1000, 16_000, 500
+DRAWS, MOST_DRAWS, WARMUP = 1000, 16_000, 500  # of each chain: at first, at most, and before they count
 DRAW, DROP = "draw", "drop"  # what becomes of records with missing or coded values
 NAIVE = ChainSettings(chains=2, draws=1000, warmup=200, keep_effects=False)
 

@@ -28,7 +28,7 @@ Bounds = tuple[Floats, Floats]
 
 # A status is CLOSED + status x CLOSED_STEP; open values stay below 1e308
 CLOSED, CLOSED_STEP = 1.7e308, 1e300
-LARGEST = 1e308
+LARGEST = 1e308  # amounts must stay below the numbers that stand for statuses
 MOST_STEPS = 8  # bounds are computed to a few units in the last place
 UNKNOWN_CODES = 200  # statuses of the intruder's own missing codes that the release does not have
 

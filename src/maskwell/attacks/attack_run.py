@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .bayes.own_error.error_law import OwnError
     from .risk import Risk, Risks
 
-LONGEST_OPTION = 30
+LONGEST_OPTION = 30  # letters of an option that are said in the name of a plan
 UNRELIED = "left in clear and NOT USED"
 
 

@@ -25,7 +25,7 @@ KINDS = LINKED, NO_CANDIDATE = ("linked", "no candidate")
 # which are thousands where there are hundreds of fields
 SAME_SCORE = 1e-10
 ASSIGNMENTS = ("best", "one-to-one")
-PAIRS_AT_ONCE = 200_000
+PAIRS_AT_ONCE = 200_000  # scores held in one go
 PAIRS_STREAMED = 1_000_000  # of a block too large to be held
 ROUNDED_CELLS = 160_000_000  # scores of a block that are held rounded (640 MB)
 

@@ -24,7 +24,7 @@ from .blocks import block_codes
 from .protocol import Ints
 
 FEWEST = 40  # blocks of a file: the variance among a few of fewer is hardly known
-NORMAL = 1.959964
+NORMAL = 1.959964  # the 97.5% quantile
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ..table import Floats, Statuses, Table
 from .blocks import block_codes
 from .protocol import Bools, Ints
 
-PAIRS_AT_ONCE = 200_000
+PAIRS_AT_ONCE = 200_000  # pairs held in one go
 MANY_KINDS = 64  # of released records, by what of them is a point: above, pairs are computed one by one
 # Of a record: up to here an integral takes microseconds, or some hundred of them
 MOST_BOXES, MOST_ENDLESS = 6, 4

@@ -30,7 +30,7 @@ Bools = npt.NDArray[np.bool_]
 OrderOf = Callable[..., Ints]
 
 MOVED = "moved"  # of what intruders share: the law of what exchanged rows carry
-NOBODY = -1
+NOBODY = -1  # the number of no record
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from .relaxed_codes import CodeFigure, RelaxedCode, relaxed_code, with_codes
 from .result import Calibration
 from .risk_utility_frontier import Frontier, FrontierPoint, frontier
 from .scale import scale_mask, scale_of
+from .search_plan import Search
 from .trials import Trial
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "IntervalWidening",
     "MooreNoise",
     "RelaxedCode",
+    "Search",
     "TradeOff",
     "Trial",
     "agreement_curve",

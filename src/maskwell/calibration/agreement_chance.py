@@ -1,8 +1,12 @@
 """The chance that masked values agree: boxes in units of the noise, and their probabilities.
 
+    P(all open fields agree | x) = P(lower(x) <= N(0, R) <= upper(x))
+
 A value agrees when it is released between two bounds. The way out of the law is monotone, so that these are bounds
 on the noise: moved to half units by the rounding, infinite on a side where the agreeing values hold the clamp. The
-noise of several columns is correlated, so that the chance of all is one normal box, never a product.
+noise of several columns is correlated, so that the chance of all is one normal box (Genz 1992, by
+`kernels.normal_box_lattice`), never a product; k of n fields by inclusion and exclusion (Feller 1968, section IV.5).
+It replaces the Taylor series of Moore (1996), section VII. Used by `comparison_setting` for G(c).
 """
 
 from __future__ import annotations
@@ -24,13 +28,13 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Boxes = tuple[Floats, Floats]
 
-SHIFTS = 8
-MOST_POINTS, FEWEST_POINTS = 128, 8
+SHIFTS = 8  # of the lattice: they tell the error of every sum
+MOST_POINTS, FEWEST_POINTS = 128, 8  # of the lattice for a box
 # Boxes x points under each shift: the more boxes are summed, the fewer points each needs.
 POINTS_IN_ALL = 2**15
 POINTS_OF_SUBSETS = 2**17  # of alternating sums, in which errors add up
 STANDARD_ERRORS = 3.5  # what is called the error of a sum
-MOST_SUBSETS = 5_000
+MOST_SUBSETS = 5_000  # of fields that may disagree: beyond, inclusion and exclusion takes too long
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,9 @@
-"""How many targets still agree with their own records, and how many correct links that makes, along the noise."""
+"""How many targets still agree with their own records, and how many correct links that makes, along the noise.
+
+G(c) = sum over targets of P(own record agrees on all fields but so many); correct(c) = sum of P x E 1 / (1 + K), K the
+others that agree as well (`full_agreement`): the curve of table 4 of Moore (1996), in expectation over the noise (own
+derivation). Called by `agreement_curve`, and by `critical_noise_search` for what it prints.
+"""
 
 from __future__ import annotations
 

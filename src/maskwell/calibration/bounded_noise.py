@@ -5,8 +5,9 @@ bounds do (no attack is needed to know: widening is forecast); the others go on 
 along which the risk falls and no bound breaks, and the weakest noise on it is searched as for one scale.
 
 How pieces that models use share what the bounds allow is chosen by what the release tells of a record were data and
-noise normal, half log det(1 + data / noise), which falls as the informed intruder's risk does. It only chooses where
-to look: the risk is that of the attacks.
+noise normal, half log det(1 + data / noise) (the Gaussian channel: Cover and Thomas 2006, chapter 9), which falls as
+the informed intruder's risk does. It only chooses where to look: the risk is that of the attacks. Own derivation.
+Chosen by `calibrate(bounds=...)` where one scale for all breaks a bound.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from .trials import Trial
 ROUND = "bounds"
 MOST_TIMES = 8.0  # how far a column's scale grows at most beyond one for all
 MOVES = (2.0, 1.4)  # by how much the share of one piece is moved: coarse first
-PASSES = 2
+PASSES = 2  # over all shares with each factor
 LEAST_GAIN = 0.002  # nats
 FINE, COARSE = 0.005, 0.03  # precision of a scale at which bounds end: for good, and to compare shares
-MOST_TRIED = 24
+MOST_TRIED = 24  # scales of a search for the end of the bounds
 WIDER_PRECISION = 0.05  # of the scale that the trade-off is told at
 
 

@@ -1,9 +1,9 @@
 """Bounds on what noise may cost: no interval of a named model wider than so much, by its forecast.
 
-Goldstein and Shlomo ask for a procedure that sets risk against the analyst's loss. The loss here is what the analyst
-sees of it: by how much the interval of a coefficient is wider than one from the true values, when the model is
-fitted as the card allows. It is forecast from the true table, so that it takes no attack and, for linear models, no
-draw.
+widening = sd of an estimate with the noise / sd without - 1, by `analysis.corrections.interval_forecast`. Goldstein and
+Shlomo (section 6) ask for such figures beside the risk: inflation of standard errors for typical models. The loss here
+is what the analyst sees of it, when the model is fitted as the card allows. It is forecast from the true table, so that
+it takes no attack and, for linear models, no draw. Read by `calibrate` and `bounded_noise`.
 """
 
 from __future__ import annotations

@@ -1,26 +1,32 @@
-"""`calibrate`: the weakest noise that meets a tolerance, confirmed on fresh terms."""
+"""`calibrate`: the weakest noise that meets a tolerance, confirmed on fresh terms.
+
+min scale with E(figure) <= limit over possible noise (Moore 1996, section XI, conjectures 5 and 6 for the limits). The
+scale found by `search` flatters, since it was chosen for coming out well: it is put to fresh draws, at level
+alpha / (k (k + 1)) in attempt k, which sum to alpha (own derivation). Called by the release job and the command.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..attacks.targets import sample_size
-from ..errors import BadPlan, raise_all
+from ..errors import BadPlan
 from ..keys import Key
 from ..masks import Chain
 from ..table import Table
-from ..tolerances import MaxRate, is_real
+from ..tolerances import MaxRate
 from .bounded_noise import HeldBack, TradeOff, held_back_notes, trade_off_notes
-from .bounds import Bound, Bounds, IntervalWidening
+from .bounds import Bounds, IntervalWidening
 from .columns import ColumnScales, Pieces, spread_over_columns
 from .losses import TOTAL_VARIANCE, loss_of
 from .measures import measure_of
 from .result import Calibration, level_of
 from .scale import check_scale, largest_factor, scale_mask, writable
 from .search import Scales, SearchResult, find_weakest
+from .search_plan import REFUSE, Search, check_search
 from .trial_store import KeptTrials
 from .trials import (
     Allows,
@@ -28,22 +34,18 @@ from .trials import (
     Progress,
     Trial,
     check_key,
-    check_over,
     check_plans,
     check_table,
-    replicate_problems,
 )
 from .uniqueness import check_floor, fingerprint_floor, floor_notes, is_certain
 
 if TYPE_CHECKING:
     from ..attacks.protocol import Attacks
-    from ..masking import Mask, Masking
+    from ..masking import Mask
     from ..tolerances import Tolerance
 
-LEVEL = 0.05
-PRECISION = 0.02
 RAISED = 0.05  # by which share the scale is raised where it is not confirmed; twice that the second time, and so on
-MOST_ATTEMPTS = 12
+MOST_ATTEMPTS = 12  # at confirming a scale
 LITTLE_GAIN = (
     "scales for each column saved no more than the precision of the scale: one scale for all is kept"
 )
@@ -51,8 +53,22 @@ FOR_BOUNDS = "scales for each column are chosen for the bounds, not for the obje
 UNCONFIRMED = (
     "more noise was held back by the bounds: take more draws, or allow a little more of risk or widening"
 )
-FLOORS = ("refuse", "report")
+SEARCH = Search()
 FIFTEEN_PERCENT = MaxRate(0.15)  # Moore's conjecture 5
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Where the draws of a search come from, and what is known of them.
+
+    `progress` is told each trial. Trials that are `kept` from a run of the same plan, data and key are looked up in
+    place of being drawn again. Scales whose law `allows` refuses are not tried.
+    """
+
+    key: Key = field(repr=False)
+    progress: Progress | None = None
+    kept: KeptTrials | None = field(default=None, repr=False)
+    allows: Allows | None = None
 
 
 def calibrate(
@@ -61,56 +77,47 @@ def calibrate(
     attack: Attacks | None = None,
     tolerance: Tolerance = FIFTEEN_PERCENT,
     *,
-    bounds: Sequence[Bound] = (),
-    over: str = "all",
+    search: Search = SEARCH,
     key: Key | None = None,
     seed: int | None = None,
-    replicates: int = 20,
-    confirmations: int = 40,
-    precision: float = PRECISION,
-    level: float = LEVEL,
-    per_column: bool = False,
-    objective: str | Callable[[Masking], float] = TOTAL_VARIANCE,
-    floor: str = "refuse",
-    exact: bool = False,
     progress: Progress | None = None,
-    kept: KeptTrials | None = None,
-    allows: Allows | None = None,
 ) -> Calibration:
     """Search the weakest scale of a mask at which the expected risk meets a tolerance.
 
     The risk is that of `attack` (one plan or several: the worst in each draw counts; by default the nearest-record
-    intruder, plain and informed), over all targets or over the tenth of them that lies farthest out (`over`), on
-    average over possible noise. The scale of `mask` is where the search starts. Each scale is judged on the same
-    `replicates` draws; the one found is put to `confirmations` fresh draws and raised by 5% (then 10% more, and so on)
-    until the mean and its Monte Carlo error lie within the tolerance, at a `level` that all attempts share.
-    `precision` is that of the scale.
-    `per_column` gives each column a scale of its own that makes the `objective` small: "total variance ratio", "IL1s"
-    or a function of a masking. A tolerance below the fingerprint floor is refused; `floor="report"` only reports it.
-    `bounds` are on utility: no interval of a named model widened by more than a share, by its forecast. Where one scale
-    for all breaks them, columns that the models use get less noise and the others more; where no noise meets both, the
-    result is not met, and its `trade_off` says what is to be had.
+    intruder, plain and informed), over all targets or over the tenth of them that lies farthest out, on average over
+    possible noise. The scale of `mask` is where the search starts. Each scale is judged on the same draws; the one
+    found is put to fresh draws and raised by 5% (then 10% more, and so on) until the mean and its Monte Carlo error lie
+    within the tolerance. `search` says on how many draws, over whom, with a scale for each column or one for all, and
+    within which bounds on utility: where one scale for all breaks them, columns that the models use get less noise and
+    the others more; where no noise meets both, the result is not met, and its `trade_off` says what is to be had.
 
-    Draws come from subkeys of the key that no release uses: release with `apply(found.mask, table, key=key)`. Trials
-    that are `kept` from a run of the same plan, data and key are looked up in place of being drawn again.
+    Draws come from subkeys of the key that no release uses: release with `apply(found.mask, table, key=key)`.
     """
-    terms = Terms.of(replicates, confirmations, level, precision)
+    return weakest_noise(mask, table, attack, tolerance, search, Draws(check_key(key, seed), progress))
+
+
+def weakest_noise(
+    mask: Mask, table: Table, attack: Attacks | None, tolerance: Tolerance, search: Search, draws: Draws
+) -> Calibration:
+    """Do what `calibrate` does, on draws of which some may be known."""
+    terms = Terms.of(check_search(search))
     trace: list[Trial] = []
     bench = Bench(
         table=check_table(table, "calibrate"),
         plans=check_plans(attack),
-        key=check_key(key, seed),
+        key=draws.key,
         measure=measure_of(tolerance),
-        over=check_over(over),
-        loss=loss_of(objective) if per_column else None,
-        exact=exact,
-        progress=_trial_logger(trace, progress),
-        kept=kept,
-        allows=allows,
+        over=search.over,
+        loss=loss_of(search.objective or TOTAL_VARIANCE) if search.per_column else None,
+        exact=search.exact,
+        progress=_trial_logger(trace, draws.progress),
+        kept=draws.kept,
+        allows=draws.allows,
     )
-    share = _floor(bench, mask, tolerance, floor)
-    within = Bounds.of(bounds, bench, mask)
-    outcome = _search(bench, terms, mask, Pieces.of(mask, table) if per_column else None, within)
+    share = _floor(bench, mask, tolerance, search.floor)
+    within = Bounds.of(search.bounds, bench, mask)
+    outcome = _search(bench, terms, mask, Pieces.of(mask, table) if search.per_column else None, within)
     confirmed = _confirm(bench, terms, outcome)
     return _calibration_result(bench, terms, mask, tolerance, share, trace, outcome, confirmed)
 
@@ -164,12 +171,10 @@ def _are_sampled(bench: Bench) -> bool:
 
 def _floor(bench: Bench, mask: Any, tolerance: Any, floor: str) -> float:
     """Look at the plan and at what no noise of it protects, before any noise is drawn."""
-    if floor not in FLOORS:
-        raise BadPlan(f"floor is 'refuse' or 'report', not {floor!r}")
     check_scale(mask)
     bench.resolved(writable(mask))  # what is wrong with the plan is said in its own words
     share = fingerprint_floor(bench, mask)
-    if floor == "refuse":
+    if floor == REFUSE:
         check_floor(tolerance, share, certain=is_certain(mask, bench.table))
     return share
 
@@ -193,23 +198,13 @@ class Terms:
     precision: float
 
     @classmethod
-    def of(cls, replicates: Any, confirmations: Any, level: Any, precision: Any) -> Terms:
-        """Check the terms, all at once."""
-        problems = _share("precision", precision, 1.0) + _share("level", level, 0.5)
-        problems += replicate_problems("replicates", replicates)
-        problems += replicate_problems("confirmations", confirmations)
-        raise_all(problems, BadPlan)
-        return cls(replicates, confirmations, level, precision)
+    def of(cls, search: Search) -> Terms:
+        """Return the terms of a search."""
+        return cls(search.draws(), search.confirmations, search.level, search.precision)
 
     def is_met(self, trial: Trial) -> bool:
         """Whether a scale would be confirmed at the first attempt if fresh draws came out as those of the search."""
         return trial.bound(level_of(1, self.level), self.confirmation) <= 0
-
-
-def _share(name: str, value: Any, most: float) -> list[str]:
-    if is_real(value) and 0 < value < most:
-        return []
-    return [f"{name} is a number between 0 and {most:g}, not {value!r}"]
 
 
 @dataclass(frozen=True)

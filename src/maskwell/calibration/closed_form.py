@@ -1,7 +1,9 @@
 """Moore's closed form for the noise beyond which more noise protects little: his conjectures 1 to 4, as he states them.
 
+c = q (A - a) / (sqrt(12) sd), A and a the codes of a field, q its tolerance (Moore 1996, section VII and appendix A).
 They come from a Taylor series cut after two terms. At the noise they give, a field that is uniform between its codes
-still agrees with a probability of 0.77, whatever its range and tolerance: see `uniform_agreement`.
+still agrees with a probability of 0.77, whatever its range and tolerance: see `uniform_agreement`. Shown beside the
+exact answer of `critical_noise_search`, never used in its place.
 """
 
 from __future__ import annotations

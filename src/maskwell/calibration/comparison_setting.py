@@ -1,4 +1,9 @@
-"""Who is compared with whom on which fields: all of an attack that does not depend on the size of the noise."""
+"""Who is compared with whom on which fields: all of an attack that does not depend on the size of the noise.
+
+For each target and field the bounds between which a released value agrees, the true values, the pairs of a block: what
+`agreement_chance` and `full_agreement` need at every size c (Kim's c: noise covariance c^2 Sigma, Moore 1996, section
+IV). Made once by `critical_noise`, `agreement_curve` and `relaxed_code`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""`critical_noise`: the noise beyond which more noise protects hardly anybody, by Moore's closed form and exactly."""
+"""`critical_noise`: the noise beyond which more noise protects hardly anybody, by Moore's closed form and exactly.
+
+c* = smallest c with G(c) - G(infinity) <= epsilon x targets, G by `agreement_curves`: sizes upwards until one is
+enough, then bisection of log c. It answers the question of Moore (1996), section VII, without the Taylor series (own
+derivation); knees of the curve are not looked for, since they depend on the window. Called by the steward, and by
+`protect.kim_winkler`.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +39,11 @@ if TYPE_CHECKING:
     from ..attacks import Linkage
     from ..masking import Mask
 
-LOWEST, HIGHEST = 1e-3, 1e6
+LOWEST, HIGHEST = 1e-3, 1e6  # sd ratios that are tried
 COARSE, FINE = 4, 24  # sizes tried in a decade, while agreement falls and where it does not
 BEYOND = 3  # sizes tried beyond the critical one
 PRECISION = 1e-4  # of the logarithm of the critical size
+# At which the curve is shown
 USUAL_R0 = (0.995, 0.99, 0.98, 0.97, 0.95, 0.9, 0.5, 0.1)
 
 Agreeing = Callable[[float], Sum]

@@ -2,10 +2,11 @@
 
 Student's interval takes the draws as they scatter. Where few targets are judged, or hardly any is found, draws often
 come out alike by chance, and their scatter says nothing. So no interval is narrower than what the pooled count allows
-(all targets of all draws): for shares that of Clopper and Pearson, exact for targets that are found independently of
-each other and on the safe side where some are found more easily than others. Where targets are found together, draws
-scatter more than the count says, which Student's interval sees only with enough draws: with ten draws or so the level
-is then not kept.
+(all targets of all draws): for shares that of Clopper and Pearson (1934), exact for targets that are found
+independently of each other and on the safe side where some are found more easily than others. Where targets are found
+together, draws scatter more than the count says, which Student's interval sees only with enough draws: with ten draws
+or so the level is then not kept. Ratios of means have their error by the residuals (Cochran 1977, section 6.3). Used
+by every figure of `measures`.
 """
 
 from __future__ import annotations

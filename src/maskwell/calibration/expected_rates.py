@@ -1,4 +1,8 @@
-"""`expected_risk`: what intruders achieve on average over all possible noise of a mask, not on one release of it."""
+"""`expected_risk`: what intruders achieve on average over all possible noise of a mask, not on one release of it.
+
+E(rate) by the mean over draws of the noise under calibration keys, with Student's interval, not narrower than the
+pooled count allows (Clopper and Pearson 1934, in `estimates`). Called by the steward and by the commands.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,10 @@ from ..masking.protocol import is_mask
 from ..table import Table
 from .estimates import Estimate
 from .measures import ALL, Measure, MeasureCounts, below_measure, count_links, mean_h_measure, rate_measure
-from .trials import Bench, check_key, check_over, check_plans, check_replicates, check_table
+from .search_plan import Search, check_search
+from .trials import Bench, check_key, check_plans, check_table
+
+SEARCH = Search()
 
 if TYPE_CHECKING:
     from ..attacks.protocol import Attacks
@@ -108,17 +115,15 @@ def expected_risk(
     table: Table,
     attack: Attacks | None = None,
     *,
-    over: str = "all",
-    replicates: int = 20,
     below: int = 3,
+    search: Search = SEARCH,
     key: Key | None = None,
     seed: int | None = None,
-    exact: bool = False,
 ) -> ExpectedRisk:
     """Return what intruders achieve on average over possible noise, with Monte Carlo standard errors.
 
     `attack` is one plan or several (by default the nearest-record intruder, plain and informed); `below` is the p of
-    Pr(h < p). The draws come from subkeys of the key that no release uses.
+    Pr(h < p); `search` says over whom and on how many draws, which come from subkeys of the key that no release uses.
     """
     if not is_mask(mask):
         raise BadPlan(
@@ -126,15 +131,16 @@ def expected_risk(
         )
     if not isinstance(below, Integral) or isinstance(below, bool) or below < 1:
         raise BadPlan(f"below is a whole number of at least 1, not {below!r}")
+    check_search(search).check_unused("expected_risk", ("over", "replicates", "exact"))
     bench = Bench(
         table=check_table(table, "expected_risk"),
         plans=check_plans(attack),
         key=check_key(key, seed),
         measure=rate_measure(),
-        over=check_over(over),
-        exact=exact,
+        over=search.over,
+        exact=search.exact,
     )
-    count = check_replicates(replicates)
+    count, over = search.draws(), search.over
     found: dict[str, list[MeasureCounts]] = {}
     refused: dict[str, str] = {}
     for _, risks in bench.drawn(mask, "expected", count):

@@ -1,4 +1,11 @@
-"""Who else would agree: the chance that other records agree fully with a target, and the share that leaves of it."""
+"""Who else would agree: the chance that other records agree fully with a target, and the share that leaves of it.
+
+    E 1 / (1 + K + certain) = integral over s from 0 to 1 of s^certain prod (1 - p_i + p_i s) ds
+
+K the number of others that agree, each by itself with chance p_i: own derivation, from 1 / (1 + k) = integral of s^k
+and the generating function of K. Gauss-Legendre in panels that halve towards 1. Used by `agreement_curves` for the
+correct links of an intruder who shares ties.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +26,8 @@ if TYPE_CHECKING:
     from .comparison_setting import ComparisonSetting
 
 MOST_PAIRS = 200_000  # some seconds for each size of the noise
-PAIRS_AT_ONCE = 200_000
-NODES, PANELS = 8, 16
+PAIRS_AT_ONCE = 200_000  # boxes held in one go
+NODES, PANELS = 8, 16  # of Gauss and Legendre in each panel; panels, halved towards 1
 # A chance of ties enters the sums multiplied by that of the true record
 POINTS_IN_ALL, FEWEST_POINTS = 2**14, 4
 NEGLIGIBLE = 1e-7  # pairs that cannot have a larger chance are left out

@@ -1,4 +1,8 @@
-"""What masking costs in utility, as one figure: by name, or by a function of the steward's own."""
+"""What masking costs in utility, as one figure: by name, or by a function of the steward's own.
+
+IL1s = mean |z - x| / (sqrt(2) sd) (Yancey, Winkler and Creecy 2002); total variance ratio = sum over columns of mean
+(z - x)^2 / variance. Read by `columns` as the price, and by `risk_utility_frontier`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """What a tolerance looks at: one figure of an attack on a release, for all its targets or for the most outlying tenth.
 
-Every figure is a ratio of two numbers that are averaged over the noise (a rate has the denominator 1), so that one
-linear form, numerator - limit x denominator, says for all of them by how much a release exceeds the tolerance.
+Correct / targets; correct / incorrect (Moore 1996, conjecture 6: 2 to 1); Pr(h < p) and mean h (Goldstein and Shlomo,
+section 2, (2)). Every figure is a ratio of two numbers that are averaged over the noise (a rate has the denominator 1),
+so that one linear form, numerator - limit x denominator, says for all of them by how much a release exceeds the
+tolerance. Chosen by the tolerance of a plan (`measure_of`).
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from .outlier_share import worst_tenth
 if TYPE_CHECKING:
     from ..tolerances import Tolerance
 
-ALL, WORST_DECILE = "all", "worst decile"
-OVER = (ALL, WORST_DECILE)
+ALL, OUTLYING = "all", "outlying"
+OVER = (ALL, OUTLYING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""How far out the targets of an attack lie: by the attack itself where it says so, else by the true number keys."""
+"""How far out the targets of an attack lie: by the attack itself where it says so, else by the true number keys.
+
+Euclidean distance from the centre in sds, over the open columns times columns / open columns. The most outlying tenth
+is what Goldstein and Shlomo (section 4, tables 1 and 3) look at apart. Read by `measures` for "worst decile".
+"""
 
 from __future__ import annotations
 

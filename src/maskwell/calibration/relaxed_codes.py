@@ -1,4 +1,9 @@
-"""How far a top or bottom code may be relaxed at a given noise: Moore's third question, by his formula and exactly."""
+"""How far a top or bottom code may be relaxed at a given noise: Moore's third question, by his formula and exactly.
+
+Formula: A = a + c sqrt(12) sd / q (Moore 1996, section XIV, question 3, from his conjecture 1). Exactly: the most
+relaxed code whose expected correct links (`agreement_curves`) are no more than with the present one, by trying codes
+and halving between them (own derivation). Called by the steward as `relaxed_code`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
     from ..masking import Mask
 
 STEPS = 8  # codes tried between the present one and none
-BISECTIONS = 4
+BISECTIONS = 4  # between the last code that is safe and the next
 SIDES = {"top": (TOP_CODED, 1), "bottom": (BOTTOM_CODED, -1)}
 
 Codes = Mapping[str, tuple[float | None, float | None]]

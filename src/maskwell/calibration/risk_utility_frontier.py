@@ -1,4 +1,9 @@
-"""`frontier`: risk against utility loss for several masks, each at several scales."""
+"""`frontier`: risk against utility loss for several masks, each at several scales.
+
+The risk-utility map (Duncan, Keller-McNulty and Stokes 2001): a point is on the frontier where no other has less of
+both. All points are of the same draws (`trials`), so that differences are told apart with few of them. Called by the
+steward and by the command.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +23,29 @@ from ..table import Table
 from ..tolerances import is_real
 from .estimates import Estimate
 from .losses import IL1S, loss_of
-from .measures import ALL, Measure, measure_of, rate_measure
+from .measures import Measure, measure_of, rate_measure
 from .scale import has_scale, largest_factor, scale_mask, scale_words, writable
+from .search_plan import DRAWS_PER_POINT, Search, check_search
 from .trials import (
     Bench,
     Progress,
     Trial,
     check_key,
-    check_over,
     check_plans,
-    check_replicates,
     check_table,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
     from matplotlib.figure import Figure
 
     from ..attacks.protocol import Attacks
-    from ..masking import Mask, Masking
+    from ..masking import Mask
     from ..tolerances import Tolerance
 
-GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
-LEVEL = 0.05
+SEARCH = Search()
+GRID = (0.25, 0.5, 1.0, 2.0, 4.0)  # factors on the scale of each mask
+LEVEL = 0.05  # of the Monte Carlo error that is allowed for
 MOST_LINES = 24
 
 
@@ -172,36 +175,34 @@ def frontier(
     grid: Sequence[float] = GRID,
     *,
     tolerance: Tolerance | None = None,
-    loss: str | Callable[[Masking], float] = IL1S,
-    over: str = ALL,
-    replicates: int = 10,
+    search: Search = SEARCH,
     key: Key | None = None,
     seed: int | None = None,
-    exact: bool = False,
     progress: Progress | None = None,
 ) -> Frontier:
     """Return risk and utility loss of several masks at several scales, over the same draws of the noise.
 
     `masks` is a plan, several, or a mapping of names to plans; `grid` are factors on the scale of each; a mask
     without a free scale is one point. The risk is the figure that `tolerance` looks at (else the rate of correct
-    links) of the worst of `attacks` (by default the nearest-record intruder, plain and informed); `loss` is "IL1s",
-    "total variance ratio" or a function of a masking. With a tolerance the point of least loss whose figure lies within
-    it, Monte Carlo error allowed for, is the chosen one.
+    links) of the worst of `attacks` (by default the nearest-record intruder, plain and informed), over the targets and
+    on the draws that `search` says; the loss is its `objective` ("IL1s" by default). With a tolerance the point of
+    least loss whose figure lies within it, Monte Carlo error allowed for, is the chosen one.
     """
     named = _masks_by_name(masks)
     factors = _factors(grid)
-    measured = loss_of(loss)
+    check_search(search).check_unused("frontier", ("over", "replicates", "objective", "exact"))
+    measured = loss_of(search.objective or IL1S)
     bench = Bench(
         table=check_table(table, "frontier"),
         plans=check_plans(attacks),
         key=check_key(key, seed),
         measure=rate_measure() if tolerance is None else measure_of(tolerance),
-        over=check_over(over),
+        over=search.over,
         loss=measured,
-        exact=exact,
+        exact=search.exact,
         progress=progress,
     )
-    count = check_replicates(replicates)
+    count = search.draws(DRAWS_PER_POINT)
     points, notes = list[FrontierPoint](), list[str]()
     for name, mask in named.items():
         found, said = _line_of(bench, name, mask, factors, count)

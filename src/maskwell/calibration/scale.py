@@ -1,7 +1,9 @@
 """Which masks have a free scale, and how it is set: one factor on the size of what they do to values.
 
 Noise has the sd of the plan times the factor, an exchange of ranks its window, a table of categories its chances of
-change. What comes out is a plan of the same kind that can be written down.
+change: c -> f c, R0 -> 1 / (1 + (1 / R0 - 1) f^2) (R0 = 1 / (1 + c^2): Moore 1996, section V), M -> I + f (M - I) up to
+where its mutual information is least. What comes out is a plan of the same kind that can be written down, rounded
+towards more noise. Read by `search` and by every plan that calibrates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The search for the weakest scale that meets a tolerance: bisection of its logarithm, or a grid where it is not safe.
 
 Bisection needs a risk that falls as the scale grows. That is checked on all that was tried: the same draws serve every
-scale, so that a rise shows in paired differences beyond their Monte Carlo error.
+scale, so that a rise shows in paired differences beyond their Monte Carlo error (Student's t for paired differences,
+Bonferroni over pairs; own derivation). Used by `calibrate`, `columns` and `bounded_noise`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .trials import Bench, Trial
 
 SEARCH = "search"
 FARTHEST = 2.0**10  # how far from the given scale it is looked, both ways
-STRIDE = 2.0
+STRIDE = 2.0  # factor between scales until one fails and one meets
 BEYOND = 3  # scales tried beyond the one found, a stride apart
 HARDLY = 1 / 3  # of what is tolerated: a rise from there has far to go
 CERTAINTY = 0.01  # the chance that some rise is seen where there is none
@@ -30,8 +31,8 @@ TOO_DEAR = (
     "whether less noise would do: more minutes in [budget] would tell"
 )
 NEGLIGIBLE = 1e-12  # rounding
-MOST_IN_GRID = 24
-FINEST_IN_GRID = 2.0**0.25
+MOST_IN_GRID = 24  # scales of a grid
+FINEST_IN_GRID = 2.0**0.25  # factor between scales of a grid
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Trials: a mask is drawn under keys of calibration alone, attacked, and judged.
 
 The key of a draw depends on the round and its number, not on the scale: all scales of a search see the same words
-(common random numbers), so that differences between scales are told apart with few draws. No release shares a word
-with them.
+(common random numbers, Kahn and Marshall 1953), so that differences between scales are told apart with few draws. No
+release shares a word with them. Run by every search, `expected_risk` and `frontier`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from ..attacks import NearestRecord, Risk, Risks, attack
 from ..attacks.protocol import Attack
 from ..card import NoiseCard
-from ..errors import BadPlan, MaskwellWarning, raise_all
+from ..errors import BadPlan, MaskwellWarning
 from ..keys import Key
 from ..masking import Masking, Setting, apply
 from ..table import Floats, Table
@@ -298,17 +298,9 @@ def replicate_problems(name: str, count: Any) -> list[str]:
     return [f"{name} is a whole number of at least 2 (one draw has no standard error), not {count!r}"]
 
 
-def check_replicates(count: Any) -> int:
-    """Refuse a number of draws that gives no standard error."""
-    raise_all(replicate_problems("replicates", count), BadPlan)
-    return int(count)
-
-
-def check_over(over: Any) -> str:
-    """Refuse what is not one of the groups of records that can be judged."""
-    if over not in OVER:
-        raise BadPlan(f"over is 'all' or 'worst decile', not {over!r}")
-    return str(over)
+def over_problems(over: Any) -> list[str]:
+    """Return what is wrong with the name of a group of records that is judged."""
+    return [] if over in OVER else [f"over is 'all' or 'outlying', not {over!r}"]
 
 
 def check_key(key: Any, seed: Any) -> Key:

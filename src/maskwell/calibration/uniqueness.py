@@ -1,4 +1,8 @@
-"""The share of records that no noise protects, and what it means for a tolerance."""
+"""The share of records that no noise protects, and what it means for a tolerance.
+
+The fingerprint floor of `attacks.fingerprint`, over the targets that are judged: no scale has a smaller expected rate.
+Asked by `calibrate` before any noise is drawn.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
 """The density of released records given true ones: in any pairs, and in a whole block where records were exchanged.
 
+    p(z | x_1 .. x_N) = (1 - share) p(z | x_own) + share (1/N) sum over the block of p(z | x_m)
+
 After noise, some records exchange their values with another of their block. Whose values a record then carries is not
-known, so its density is that of the noise mixed with the mean density over all true records of the block.
+known, so its density is that of the noise mixed with the mean density over all true records of the block (own
+derivation, for exchanges at random). Read by attacks and analyses in place of the laws where the card speaks of swaps.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from ..table import Floats, Statuses, Table, coded_values
 
 Ints = npt.NDArray[np.int64]
 
-PAIRS_AT_ONCE = 250_000
+PAIRS_AT_ONCE = 250_000  # pairs held in one go
 FAR_IN_SDS = 9.0  # a normal density there is exp(-40) of its peak
 FAR_BELOW_PEAK = 15.0  # what is exp(-25) of this adds nothing, even a thousand million times
 

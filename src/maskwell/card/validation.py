@@ -24,7 +24,7 @@ MOST_COLUMNS = 1_000  # of one law: the eigenvalues of so many correlations take
 MOST_FIGURES = 1_000_000  # of one table of changes
 MOST_ENTRIES = 100_000  # of any other list
 MOST_CODES = 500  # that a column avoids: every released value is held against each
-LONGEST_TEXT = 10_000
+LONGEST_TEXT = 10_000  # letters of a text on a card
 MOST_PROBLEMS = 20  # are named; the others are counted
 TOLERANCE = 1e-6  # sums of probabilities, and eigenvalues, as they come back from JSON
 

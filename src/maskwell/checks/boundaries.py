@@ -1,7 +1,9 @@
 """What a mask does at the edges of a column: spikes at a limit, zeros that stay zero, signs that stay.
 
 Tests of residuals do not see these: a pile of a few records moves no sum of scores, and zeros and signs that a law
-keeps by its nature (noise in proportion to the value) are sound by that law.
+keeps by its nature (noise in proportion to the value) are sound by that law. A pile counts beyond BEYOND_CHANCE
+standard errors of a difference of two shares, one of them of values drawn again by the card's law (own derivation).
+Called by `file_checks`.
 """
 
 from __future__ import annotations

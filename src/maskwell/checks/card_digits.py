@@ -1,4 +1,8 @@
-"""How many digits the card tells of figures that come from the data: cards of two releases differ by a record."""
+"""How many digits the card tells of figures that come from the data: cards of two releases differ by a record.
+
+The fewest digits with |rounded - figure| <= SAME |figure|, of figures that differ between the card of all records and
+that of half of them (own derivation: the others are the plan's). Called by `file_checks`.
+"""
 
 from __future__ import annotations
 

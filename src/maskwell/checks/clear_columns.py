@@ -1,4 +1,9 @@
-"""What columns in clear, and gaps, tell of masked ones: each by itself, and the cells that several make together."""
+"""What columns in clear, and gaps, tell of masked ones: each by itself, and the cells that several make together.
+
+Share explained = 1 - sum of squares left on held-out folds / sum of squares (cross-validation, Stone 1974): by least
+squares on clear numbers and levels, and by means of cells, shrunk by one record. Called by `noise_checks`, and by
+`narrow_classes` for its cells.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from .residuals import FEWEST, NOTHING
 
 Integers = npt.NDArray[np.int64]
 
-FOLDS = 4
+FOLDS = 4  # of the records, each predicted from the three others
 MOST_LEVELS, FEWEST_IN_LEVEL = 60, 5  # categories of a clear column that predict, and the records they need
 MOST_CROSSED = 12  # columns whose cells are looked at: 66 pairs
 

@@ -6,7 +6,8 @@ sum, exclusive or, or ratio for many records, one step from each record to the n
 
 Where codes have nothing to do with the records, a relation that leads from each record to one code at most and back
 holds for c given records with a probability of at most 1 / (m)_c, so that any of the relations a + d, over all d
-together, holds for c records or more with a probability of at most m / c!, and any of k texts with k / c!.
+together, holds for c records or more with a probability of at most m / c!, and any of k texts with k / c!. Own
+derivation, by the union bound. Called by `clear_records`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What is left in the bytes of the public files: labels that nobody has any more, and strings known to be secret."""
+"""What is left in the bytes of the public files: labels that nobody has any more, and strings known to be secret.
+
+Strings are found by a hash of their last eight bytes and compared in full (Karp and Rabin 1987). Called by
+`file_checks`.
+"""
 
 from __future__ import annotations
 
@@ -333,10 +337,10 @@ def _suppressed_labels(truth: Table, released: Table, evidence: Evidence) -> Ite
 
 TAIL = 8  # letters by which strings are looked up; shorter ones are not searched for
 PART = 1 << 23  # bytes at a time
-MOST_LENGTHS = 40
+MOST_LENGTHS = 40  # of strings that are compared in full, those of most strings
 ENOUGH = 10_000  # strings found: more would say no more
 
-_BITS = 22
+_BITS = 22  # of the table of hashes: 4 MB, near the processor
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads nearby strings
 
 Words = npt.NDArray[np.uint64]

@@ -7,9 +7,11 @@ of groups in which x is not constant keep their whole noise. (A noise sd of .566
 category changed at random the most frequent released one stands for the mean: the figure is the share that is wrong
 after that vote over the share that was changed.
 
-Members are put together by any columns that leave in clear, not by the group's id alone: a household without its id
-is known by region, roof, walls and weight. The search begins with all clear columns and leaves out one after the
-other, each time the one without which most averages out (backward elimination).
+Members are put together by any columns that leave in clear, not by the group's id alone: a household without its id is
+known by region, roof, walls and weight. The search begins with all clear columns and leaves out one after the other,
+each time the one without which most averages out (backward elimination). Own derivation, from the variance of a mean of
+correlated errors (Kish 1965, section 5.4, the design effect). Called by `value_checks`, and ahead of any noise by
+`plan.shared_values`.
 """
 
 from __future__ import annotations

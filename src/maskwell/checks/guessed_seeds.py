@@ -7,7 +7,8 @@ was filled column by column, or record by record, where it is every p-th number.
 
 A program that seeds anew for each record, by its number or by a column, draws the first number (or the j-th for the
 j-th column) of each of those seeds: these are tried as well, on a few records, and so are digests of its id or values
-(`guessed_seeds`), as uniforms and as seeds.
+(`guessed_seeds`), as uniforms and as seeds. Own derivation; what chance gives is the largest of that many multiple
+correlations (Anderson 2003, section 4.4, for the law of one). Called by `noise_checks`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from .seeds import BY_RECORD, GENERATORS, common_seeds
 
 FIRST, MORE = 60, 4  # records on which all seeds are tried: so many, and more for each column
 THEN = 1_000  # records on which the most promising are tried again, and after them all
-PROMISING = 20
+PROMISING = 20  # guesses that are tried again on more records
 # Records on which seeds of each record are tried: chance gives .4 among a few thousand tries
 BY_RECORDS = 120
 # Columns that may be seeds of their record, and numbers drawn from each seed
@@ -39,7 +40,7 @@ MOST_SEEDING, MOST_NUMBERS = 12, 4
 SEEDED_BY_HASH = tuple(GENERATORS)[:5:2]  # normals of numpy and of Python
 WIDEST, MOST = 8, 40  # columns taken together, looked at
 HIT = 0.65  # below it a guess has failed
-FEWEST = 40
+FEWEST = 40  # known records, and two for each column: with fewer, chance looks like a seed
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ mean, the value u_i of this one: dr / du_i = (u_j - r u_i) / n, so that u_i lies
 Where that interval of |x - m| begins at 0 the record lies near the mean, on either side of it: its width is then twice
 as large. An interval of width w leaves an error of w / sqrt(12) (root mean square, all of it alike); the record's own
 released value leaves one sd of the noise. The figure is that error in sds of the record's noise, of the record about
-which most is told. An interval in which half of all records lie anyway is no news and does not count.
+which most is told. An interval in which half of all records lie anyway is no news and does not count. Own derivation.
+Called by `value_checks`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Least squares on many small random sets of records, some of which have none of the errors: where a column is left with
 less than its rounding there, its coefficients are taken to the nearest simple fractions and tried on all records.
+Random small sets as in RANSAC (Fischler and Bolles 1981); fractions by continued fractions. Called by `relations`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ LEAST_SHARE = 0.9  # of the records: a sum that fewer obey is no rule
 # Sets of records, each of so many more than there are columns: a fifth is clean at worst
 TRIES, MORE = 60, 12
 FEWEST = 100  # records in which all columns are open
-MOST_COLUMNS = 24
+MOST_COLUMNS = 24  # that are looked at together
 WIDE = 20.0  # units of sd: narrower columns agree within a unit by accident
-LARGEST_DENOMINATOR = 12
+LARGEST_DENOMINATOR = 12  # of a coefficient
 
 Terms = tuple[tuple[int, Fraction], ...]
 

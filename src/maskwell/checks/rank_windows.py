@@ -1,11 +1,11 @@
 """Rank swaps as a law of classes of rank, so that who knows the law can weigh them beside the noise of other columns.
 
 Marginals are kept, so a value's rank in the truth is known of true and released values alike, and an exchange moves it
-by at most the window. With g(k) the share of records that an exchange moves by k ranks, a record of class A (ranks a
-to b - 1) is released in class C (ranks c to d - 1) with probability sum_{i in A} sum_{j in C} g(j - i) / (b - a),
-which is (S(d-1-a) - S(d-1-b) - S(c-1-a) + S(c-1-b)) / (b - a) for the twice cumulated S of g. g is counted in exchanges
-of as many ranks drawn anew; values that are equal are one class. It stands in for the law p(z | x) that `RankSwap` has
-not, for attacks of the audit alone.
+by at most the window. With g(k) the share of records that an exchange moves by k ranks, a record of class A (ranks a to
+b - 1) is released in class C (ranks c to d - 1) with probability sum_{i in A} sum_{j in C} g(j - i) / (b - a), which is
+(S(d-1-a) - S(d-1-b) - S(c-1-a) + S(c-1-b)) / (b - a) for the twice cumulated S of g. g is counted in exchanges of as
+many ranks drawn anew; values that are equal are one class. It stands in for the law p(z | x) that `RankSwap` has not,
+for attacks of the audit alone. Own derivation. Called by `links`.
 """
 
 from __future__ import annotations

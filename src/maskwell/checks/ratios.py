@@ -1,7 +1,8 @@
 """Links on ratios of columns: where one factor multiplies a whole record, its ratios leave without noise.
 
 Residuals see that columns share a factor which the card does not name; where it does, or there is no card, links on
-ratios are what counts.
+ratios are what counts. log |z_j / z_k| = log |x_j / x_k| + log theta_j - log theta_k, which has no noise where theta is
+the same for the record (own derivation). Called by `file_checks`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from .protocol import CheckFigure
 Bools = npt.NDArray[np.bool_]
 
 LOOKED_AT = 4_000  # records that show whether a ratio has less noise than its columns
-TARGETS = 500
-MOST_COLUMNS, MOST_RATIOS = 30, 6
+TARGETS = 500  # records that are looked for by ratios
+MOST_COLUMNS, MOST_RATIOS = 30, 6  # looked at in pairs; ratios that links go by
 LESS = 0.5  # of the relative noise of either column: a ratio with less than that tells more than the two
 LEAST = 50  # records with both values
 EXACT = 1e-6  # of a ratio's own spread: differences below it are rounding

@@ -1,4 +1,9 @@
-"""Checks of what is left of the noise: best estimates, sums over groups, joins with earlier releases."""
+"""Checks of what is left of the noise: best estimates, sums over groups, joins with earlier releases.
+
+Best estimate: error left of S - S (S + V)^-1 S, the linear Bayes estimate (Anderson 2003, section 2.5). Group sums:
+mean of (sum of noise)^2 / sum of its squares, 1 for independent noise. Joined releases: 1 / (1' V^-1 1) of all against
+the best alone (generalised least squares, Aitken 1936). Called by `noise_checks`.
+"""
 
 from __future__ import annotations
 

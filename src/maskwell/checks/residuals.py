@@ -1,4 +1,8 @@
-"""Checks of single columns: cells left true, values off the unit, noise that an affine fit undoes."""
+"""Checks of single columns: cells left true, values off the unit, noise that an affine fit undoes.
+
+Shares of cells with z = x less what the law predicts, in standard errors of a binomial share; sd of what a
+least-squares fit of z on x leaves, over the sd of x (own derivation). Called by `noise_checks`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Noise as it was added: each noised column on the scale of its law, beside what the law says of it."""
+"""Noise as it was added: each noised column on the scale of its law, beside what the law says of it.
+
+error = (g(z) - offset) / slope - g(x) with g the scale of the law. Correlations of pairs that do not fit together are
+drawn towards the nearest that do (Higham 2002). Read by most checks of the noise.
+"""
 
 from __future__ import annotations
 

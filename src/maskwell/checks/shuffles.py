@@ -1,10 +1,11 @@
 """Orders that a common seed or a hash of the id gives: of shuffles by common programs only the last places are drawn.
 
-All of them are the shuffle of Fisher and Yates: for i = n - 1, n - 2, ... the value at i changes places with that at
-j, drawn from 0, ..., i. After k steps the last k places are final, so that k draws tell them, whatever n is. A seed of
+All of them are the shuffle of Fisher and Yates: for i = n - 1, n - 2, ... the value at i changes places with that at j,
+drawn from 0, ..., i. After k steps the last k places are final, so that k draws tell them, whatever n is. A seed of
 which some of these agree makes the whole order, which is compared record by record. Programs differ in how they draw j:
 numpy by the low bits of 32 (RandomState is that of pandas and scikit-learn), Python by the high ones (random.sample is
-its shuffle read backwards), R by chunks of 16 bits.
+its shuffle read backwards), R by chunks of 16 bits. (Knuth 1998, section 3.4.2, algorithm P.) Called by `relations` and
+`computed_ids`.
 """
 
 from __future__ import annotations

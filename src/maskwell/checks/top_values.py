@@ -2,14 +2,14 @@
 
 Both ends are looked at: of a column with values below 0 the largest losses are read off as the largest incomes are.
 
-For each of the k largest true values x of an amount the law gives P(|z - x| <= x / 10): with noised values
-y = c(x) + s(x) e on the scale of the noise, z lies in [0.9 x, 1.1 x] where y lies between the ends a and b that the
-outlet (unit, limits, codes, logarithm) leads there, so that it is F((b - c) / s) - F((a - c) / s) for the noise's
-distribution function F. No draw is made. A value counts that stands out: it is twice the column's median or more (of a
-height or a grade 10% is no secret), by the law it more probably than not stays above the k + 1st released value, and
-the largest released values are mostly of the largest true ones down to it (the oldest of many old people are others
-after noise). How many of the k largest are is shown beside the figure and is no limit: on a long tail noise of one sd
-leaves nearly all of them, which alone tells no value.
+For each of the k largest true values x of an amount the law gives P(|z - x| <= x / 10): with noised values y = c(x) +
+s(x) e on the scale of the noise, z lies in [0.9 x, 1.1 x] where y lies between the ends a and b that the outlet (unit,
+limits, codes, logarithm) leads there, so that it is F((b - c) / s) - F((a - c) / s) for the noise's distribution
+function F. No draw is made. A value counts that stands out: it is twice the column's median or more (of a height or a
+grade 10% is no secret), by the law it more probably than not stays above the k + 1st released value, and the largest
+released values are mostly of the largest true ones down to it (the oldest of many old people are others after noise).
+How many of the k largest are is shown beside the figure and is no limit: on a long tail noise of one sd leaves nearly
+all of them, which alone tells no value. Own derivation. Called by `value_checks`.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ def calibrate(
     max_ratio: MaxRatioOption = None,
     expected_h: ExpectedHOption = None,
     prob_h: ProbHOption = None,
-    worst_decile: Annotated[
-        bool, typer.Option("--worst-decile", help="Judge the most outlying tenth of the targets.")
+    outlying: Annotated[
+        bool, typer.Option("--outlying", help="Judge the most outlying tenth of the targets.")
     ] = False,
     per_column: Annotated[
         bool, typer.Option("--per-column", help="A scale for each column: least variance added in all.")
@@ -109,8 +109,9 @@ def calibrate(
 
     - `maskwell calibrate survey.csv --columns INCOME,TAXES,AGE --model "SPENT ~ INCOME" --at-most-wider 0.3`
 
-    - `maskwell calibrate plan.toml --prob-h 3,0.1 --worst-decile --picture trace.png`
+    - `maskwell calibrate plan.toml --prob-h 3,0.1 --outlying --picture trace.png`
     """
+    from ..calibration import Search
     from ..calibration import calibrate as run
     from ..tolerances import MaxRate
 
@@ -130,13 +131,15 @@ def calibrate(
             table,
             attacks,
             tolerance,
-            bounds=bounds,
-            over="worst decile" if worst_decile else "all",
+            search=Search(
+                over="outlying" if outlying else "all",
+                replicates=replicates,
+                confirmations=confirmations,
+                per_column=per_column,
+                bounds=bounds,
+                floor="report" if ignore_floor else "refuse",
+            ),
             seed=seed,
-            replicates=replicates,
-            confirmations=confirmations,
-            per_column=per_column,
-            floor="report" if ignore_floor else "refuse",
             progress=_tell if not as_json else None,
         )
     if picture is not None:

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
 
-NONE = -1
+NONE = -1  # no row or no column
 SETTLED = -2  # in place of a place in the heap: the column's distance is final
 BIDS = 3  # passes in which rows bid for their best column before paths are searched: more hardly help
 WIDE = 64  # columns of a tile: their costs fit the fastest memory, and boxes are tight

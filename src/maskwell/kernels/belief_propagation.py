@@ -24,7 +24,7 @@ announce(__file__)
 
 Floats = NDArray[np.float64]
 LEAST = 1e-14  # of a sum is left when one part is taken out of it
-SMALL = 1e-290
+SMALL = 1e-290  # a divisor that is never 0
 
 
 class Wishes(NamedTuple):

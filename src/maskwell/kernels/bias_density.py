@@ -30,12 +30,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Nodes = tuple[Floats, Floats, Floats]  # squared sds of the bias and of the noise, log weights
 FORWARD, PAPER, FMS = 0, 1, 2
-ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
+ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 SURE = 8.0  # where |m| is this many times the sd of theta, or more, E|theta| = |m| in double precision
 TILE = 128  # pairs side by side: their numbers at all nodes stay near the processor
 LEAST = -700.0  # what lies this far below the largest node is as good as nothing
 SMALL, LARGE, STEEP = 1e-70, 1e70, 1e5  # between these nothing squared overflows or loses digits
-ROUND, INVERSE_LOG_2 = 1.5 * 2.0**52, 1.0 / math.log(2.0)
+ROUND, INVERSE_LOG_2 = 1.5 * 2.0**52, 1.0 / math.log(2.0)  # adding 1.5 x 2^52 rounds to a whole number
 LOG_2_HIGH, LOG_2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # the first with zeros at its end
 
 
@@ -110,7 +110,8 @@ def _fold_terms(degree: int) -> tuple[float, ...]:
     return tuple(map(float, powers.coef[::-1]))
 
 
-FOLD_TERMS = _fold_terms(18)
+FOLD_TERMS = _fold_terms(18)  # degree 18: h then keeps nearly all digits of a double up to SURE
+# Taylor's, to degree 13: the rest is below 2^-53 at |r| <= log(2) / 2
 EXP_TERMS = tuple(1.0 / math.factorial(k) for k in range(13, -1, -1))
 
 
@@ -226,8 +227,8 @@ def _mend(
 
 # Of a double behind its sign, its exponent and two bits of its fraction: four panels in a doubling
 PANEL_BITS = 50
-WITHIN = (1 << PANEL_BITS) - 1
-PER_PANEL = 2.0 / (1 << PANEL_BITS)
+WITHIN = (1 << PANEL_BITS) - 1  # the bits that say where in its panel a number lies
+PER_PANEL = 2.0 / (1 << PANEL_BITS)  # from those bits to (0, 2)
 
 
 def panel_edges(low: float, high: float) -> tuple[float, Floats]:

@@ -21,7 +21,7 @@ from . import announce
 
 announce(__file__)
 
-NONE = -1
+NONE = -1  # no column, no code, no record
 CLOSED = 2**16 - 1  # a key that a record does not have: no residue is as large
 LARGEST_NUMBER = 2**31 - 1  # of a record, as `last` holds it: beyond it `last` is cleared
 

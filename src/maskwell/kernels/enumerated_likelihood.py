@@ -27,12 +27,12 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 GAUSSIAN, PROBIT, LOGIT, ORDERED, POISSON, NEGATIVE_BINOMIAL = range(6)
-BLOCK = 256
+BLOCK = 256  # records at a time: their rows of working space stay near the processor
 NOTHING = 1e-290  # a likelihood that small has lost its digits
-MANTISSA, ONE_BITS = (1 << 52) - 1, 1023 << 52
+MANTISSA, ONE_BITS = (1 << 52) - 1, 1023 << 52  # the digits of a double, and the exponent of 1
 LN_2 = math.log(2.0)
 HIGHEST = 600.0  # of a log rate
-LOWEST_LOG = -1e300
+LOWEST_LOG = -1e300  # stands for minus infinity where differences are taken
 
 
 class CategoryRecords(NamedTuple):

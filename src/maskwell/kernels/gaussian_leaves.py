@@ -34,6 +34,7 @@ COUNTED = 30.0  # below the best: what single precision does to lower scores is 
 FAINT = 1e-9  # of the best: a million times exp(-30), and one in a hundred of that is more than its rounding
 WIDEST = 24.0  # half diagonal of a tile in single precision
 LOOSE = 1e-9  # relative: more than the rounding of scores before they are made anew
+# Shares above a third are made exact: below, weights are off by half as much again
 LOG_THIRD = float(np.log(1 / 3))
 NOBODY = 1e29  # no point costs as much
 # Of the state of a search.

@@ -51,7 +51,7 @@ from .kdtree import FAN, NONE
 
 announce(__file__)
 
-SHELVES = 96
+SHELVES = 96  # half of them reach from the first good score to the second best
 SAME = 1e-12  # scores closer than this, relative to their size or 1, differ by rounding alone
 # How a search ended: well, spoilt by single precision, from too low a start; or not yet.
 DONE, SPOILT, LOW, GOING = range(4)

@@ -26,17 +26,21 @@ announce(__file__)
 WIDE = 64  # points of a tile
 ACROSS = 4  # coordinates at a time
 FLUSHED = 8  # tiles that are added up in single precision
-UNIT = 2.0**-24
+UNIT = 2.0**-24  # relative rounding of single precision
 # Relative error of exponentials and sums of FLUSHED in single precision, more than there is
 EXPONENTIAL = 1e-6
 SURE = 1e-9  # the least that is left when a share is taken away from 1
 
+# Adding them rounds to a whole number, left in the last bits
 SHIFT_64, SHIFT_32 = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)
+# Log 2 in two parts, the first with zeros at its end: k times it is exact
 LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-HIGH_32, LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
-PER_LOG2 = 1.4426950408889634
+HIGH_32, LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)  # the same in single precision
+PER_LOG2 = 1.4426950408889634  # 1 / log 2
 PER_LOG2_32, HALF = np.float32(PER_LOG2), np.float32(0.5)
+# Exponents whose exponentials are ordinary numbers
 LEAST_64, LEAST_32, MOST_32 = -700.0, np.float32(-80.0), np.float32(70.0)
+# Of Taylor's polynomial, degree 6 in single precision
 T2, T3, T4, T5 = np.float32(1 / 2), np.float32(1 / 6), np.float32(1 / 24), np.float32(1 / 120)
 T6, ONE, ZERO = np.float32(1 / 720), np.float32(1), np.float32(0)
 

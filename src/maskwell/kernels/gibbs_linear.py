@@ -38,7 +38,7 @@ announce(__file__)
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-HALF_T_DF = 2.0
+HALF_T_DF = 2.0  # of every sd: with 2 the correlations of group effects are uniform
 FARTHEST = 30.0  # of the log of a factor on group effects
 MOVED = 0.25  # share of sweeps that move a stick's effects by Metropolis steps: they cost a third of a sweep
 STRIDE = 0.7  # of a Metropolis step of a stick's effects, in sds of these
@@ -58,7 +58,7 @@ class Sticks(NamedTuple):
     """Sequential probits of the category: columns by pattern, the group of a pattern, priors, and parameters.
 
     `coefficients[s]`, `effects[s]`, `variance[s]` belong to stick s; groups of patterns are those of the records;
-    `room`, `fixed`, `shift` are the working space of `sticks.Stick`.
+    `room`, `fixed`, `shift` are the working space of `stick_breaking_probit.Stick`.
     """
 
     columns: Floats
@@ -327,7 +327,7 @@ def _effect_variance(
 
 @inner
 def _factor(variance: float, cross: float, square: float, scale: float, rng: np.random.Generator) -> float:
-    """Draw a factor on effects and their sd by a slice (see `samplers.gibbs.scaling`)."""
+    """Draw a factor on effects and their sd by a slice (see `samplers.gibbs.scale_moves`)."""
     narrow, log_now = scale**-2, log(variance)
     height = _factor_log(0.0, log_now, cross, square, narrow) + log(rng.random())
     low = -rng.random()

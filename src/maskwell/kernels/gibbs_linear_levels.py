@@ -35,7 +35,7 @@ def _grid() -> Floats:
 
 
 GRID = _grid()
-LAST = float(len(GRID) - 2)
+LAST = float(len(GRID) - 2)  # the last cell of the grid
 
 
 class LinearRecords(NamedTuple):

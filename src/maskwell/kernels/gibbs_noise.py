@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 PLAIN, STEP, POWER, BIAS, SKEWED = range(5)  # as in analysis.noise.arrays
-NOTHING, NORMAL, LAPLACE, THETA = range(4)
+NOTHING, NORMAL, LAPLACE, THETA = range(4)  # what is drawn for each cell, as in analysis.noise.arrays
 HEAVIEST = 1e14  # times the typical weight: a Laplace draw nearer to 0 than its double can say
 STEPS = 40  # the most a slice is widened on a side
 

@@ -19,7 +19,7 @@ from .distance_sieve import slack
 
 announce(__file__)
 
-NONE = -1
+NONE = -1  # no child, no side, no point
 ALIKE = -2  # instead of a child: all points of the node are the same
 FAN = 16  # children of a node: their boxes are compared side by side
 

@@ -25,8 +25,8 @@ Floats = npt.NDArray[np.float64]
 
 TINY = 1e-200  # a product of chances that small is turned to a logarithm
 FAR = 40.0  # so far out on the logit scale a chance is exp(eta) to all digits
-SMALLEST_VARIANCE = 1e-14
-STEPS = 40
+SMALLEST_VARIANCE = 1e-14  # below it eta is as good as known, and 1 / variance loses its use
+STEPS = 40  # of Newton, at most 2 each: more than any count needs
 HIGHEST = 600.0  # of a log rate
 
 

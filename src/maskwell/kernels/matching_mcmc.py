@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
 
-NONE = -1
+NONE = -1  # no record, no owner
 OTHER = -2  # in hand: one of the N - K unknown units
 DONE = -3  # in hand: nobody
 ROUNDING = 2.0**-54  # what is less than this share of a sum does not change it

@@ -36,11 +36,11 @@ GENERATOR = np.array(
     [1, 182667, 469891, 498753, 110745, 446247, 250185, 118627, 245333, 283199, 408519, 391023]
     + [246327, 126539, 399185, 461527, 300343, 69681, 516695, 436179, 106383, 238523, 413283, 70841]
 )
-SHIFTS = 12
-BLOCK_POINTS = 64
-MOST_BLOCKS = 256
-RECORDS_AT_ONCE = 64
-RELATIVE_TOLERANCE = 1e-2
+SHIFTS = 12  # of the lattice: the standard error has 11 degrees of freedom
+BLOCK_POINTS = 64  # points of a shift that are added at once; doubled until the error is small enough
+MOST_BLOCKS = 256  # 16,384 points of each shift at most
+RECORDS_AT_ONCE = 64  # 64 x 12 shifts x 64 points are held at a time
+RELATIVE_TOLERANCE = 1e-2  # of P: what an intruder weighs by need not be surer
 DEEP_LOG = -100.0  # below this, tail masses are kept as logarithms from the start
 SURELY_DEEP_LOG = -110.0  # a bound below this needs no first try
 

@@ -25,8 +25,8 @@ Ints = npt.NDArray[np.int64]
 
 ROOT_HALF = math.sqrt(0.5)
 SINGULAR = 1e-12  # a conditional variance below this part of the coordinate's own counts as zero
-NO_LOADING = 1e-10
-GOLDEN = 0.6180339887498949
+NO_LOADING = 1e-10  # a loading below it is rounding
+GOLDEN = 0.6180339887498949  # (root of 5 - 1) / 2, as in normal_box
 
 # Wichura's algorithm AS 241 (PPND16), Applied Statistics 37 (1988) 477-484: numerators and denominators of the
 # quantile near the middle, in the tails, and far out; highest power first.

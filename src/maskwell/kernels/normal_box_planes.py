@@ -32,16 +32,16 @@ ROOT_HALF = math.sqrt(0.5)
 ROOT_2_PI = math.sqrt(2.0 * math.pi)
 LOG_ROOT_2_PI = math.log(ROOT_2_PI)
 SINGULAR = 1e-12  # a conditional variance below this part of the coordinate's own counts as zero
-NO_LOADING = 1e-10
-QUADRATURE_ERROR = 1e-12
+NO_LOADING = 1e-10  # a correlation below it is rounding
+QUADRATURE_ERROR = 1e-12  # what is said of the error of P
 NEGLIGIBLE_LOG = 36.0  # what lies this far below the peak of a log-integrand is left out
-NODES, WEIGHTS = leggauss(16)
+NODES, WEIGHTS = leggauss(16)  # of a panel whose log-integrand falls by at most MOST_FALL
 MOST_FALL = 20.0  # of the log-integrand within a panel
 LONGEST = 4.5  # panel, in sds of the first coordinate
 EDGE = (-7.5, -2.5, 2.5, 7.5)  # cuts about an end of the second coordinate, in its sds
 SHARP = 3.0  # a range of more of these sds is cut
-NARROW = 0.5
-CELLS, DEGREE = 64, 8
+NARROW = 0.5  # half widths x (1 + distance) up to which nine terms of the series do
+CELLS, DEGREE = 64, 8  # of the table of erfcx: piecewise polynomials of degree 8
 
 
 def _erfcx_polynomials() -> Floats:

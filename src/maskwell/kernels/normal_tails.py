@@ -39,6 +39,7 @@ def allow_any_order(function: Function) -> Function:
 
 
 LOWEST, HIGHEST = -708.0, 708.0  # exponents beyond have no ordinary number
+# 1 / log 2, and log 2 in two parts whose first has zeros at its end
 LOG2_E, LN_2_HIGH, LN_2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it leaves a whole number in the last bits
 E = (
@@ -53,8 +54,8 @@ E = (
     2.4884470808075425e-05,
     2.7634178148978635e-06,
 )
-KNEE = 5.0
-FARTHEST = 37.5
+KNEE = 5.0  # of the map (u - 5) / (u + 5), which spreads the tail over (-1, 1)
+FARTHEST = 37.5  # beyond it P(N > u) is no ordinary number
 INVERSE_ROOT_2_PI = 0.3989422804014327
 Q = (
     0.7691930497498053,

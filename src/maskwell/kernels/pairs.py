@@ -17,10 +17,10 @@ from . import announce
 
 announce(__file__)
 
-TILE = 512
-WORD = 64
-NONE = -1
-PLACE_BITS = 32
+TILE = 512  # candidates compared at once: their patterns stay near the processor
+WORD = 64  # patterns that one word marks
+NONE = -1  # no candidate
+PLACE_BITS = 32  # of a number that holds a rank and a place
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -25,9 +25,10 @@ announce(__file__)
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+# Steps; change of a predictor that ends them; the longest step of one
 MOST_NEWTON, AT_REST, LONGEST = 25, 0.02, 2.0
-FARTHEST, LARGEST, FLATTEST = 30.0, 30.0, 1e-6
-HALF_T_DF = 2.0
+FARTHEST, LARGEST, FLATTEST = 30.0, 30.0, 1e-6  # of a log factor; of a predictor; least weight of a count
+HALF_T_DF = 2.0  # of every sd, as in gibbs_linear
 LOGIT_BY_PROBIT = 1.7  # about: where Newton begins need not be exact
 WIDEST = 1.0  # of the first bracket of the log of a factor on effects
 ROOT_HALF, ROOT_2PI = sqrt(0.5), sqrt(2.0 * pi)
@@ -71,7 +72,7 @@ def _fill_etas(stick: Stick, row: int) -> None:
 
 @inner
 def draw_stick(stick: Stick, variance: float, rng: np.random.Generator) -> None:
-    """Draw coefficients and effects by an elliptical slice around their mode (see `samplers.gibbs.turned`).
+    """Draw coefficients and effects by an elliptical slice around their mode (see `samplers.gibbs.elliptical_slice`).
 
     That is exact about any centre that is found without what is drawn: Newton begins at the counts, and may rest
     early.

@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 DIGITS = 53  # binary digits of a double
 SMALLEST_EXPONENT, LARGEST_EXPONENT = -1022, 1008  # some room is left for what is done with the sums
 LOST = -50  # what falls below the last grid is at most 2**LOST of the largest value, 1e-15 of all magnitudes
-MOST_VALUES = 2**31
+MOST_VALUES = 2**31  # beyond, too few digits of a grid would be left
 BLOCK = 16_384  # values handled at once: they stay near the processor
 
 

@@ -1,4 +1,11 @@
-"""Laws of released amounts given true ones: draw and density side by side."""
+"""Laws of released amounts given true ones: draw and density side by side.
+
+    z = out(slope x + offset + s(x) e),   log p(z | x) = log density of e at points + log P(e in the other cells)
+
+out is back-transform, limits, unit (`transform`). Kim (1986): e ~ N(0, c^2 Sigma). Slope below 1: moments kept (Shlomo,
+in Goldstein and Shlomo, section 1). `SkewedBias` is z = theta x + e with a lognormal theta. Made by `masks`, read by
+every attack and every fit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Laws of categories and classes, and of exchanges that have no density."""
+"""Laws of categories and classes, and of exchanges that have no density.
+
+`Transition`: P(released j | true i) = M[i, j] (post-randomisation, Gouweleeuw, Kooiman, Willenborg and de Wolf 1998).
+`Classes`: 1 for the class a number lies in. `RankSwapped`: values move by at most a window of ranks (Moore 1996,
+Controlled data-swapping techniques); there is no p(z | x). Made by `masks.category` and `masks.exchange`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Mixtures of normals as noise: a component per cell, a component per record, or turned unit mixtures."""
+"""Mixtures of normals as noise: a component per cell, a component per record, or turned unit mixtures.
+
+f(e) = sum of w_j N(e; theta_j, c sigma^2) (Hawala, section 2, (1)). One component for each record: means
+sqrt(1 - within) U L', covariance within Sigma, L L' = Sigma (Roque 2000). Turned: e = L y with independent unit
+mixtures y, any number of components. Boxes are sums over components. Made by `masks.mixture`.
+"""
 
 from __future__ import annotations
 

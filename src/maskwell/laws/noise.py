@@ -1,8 +1,10 @@
 """Noise that does not depend on the value: the contract, normal and Laplace noise.
 
 Each noise draws from a keyed stream and gives the log of its own density. `log_box` takes a mixture of points
-and intervals: the density of the point coordinates times the probability that the others fall
-between `lower` and `upper`, with the absolute error of that probability.
+and intervals: the density of the point coordinates times the probability that the others fall between `lower` and
+`upper`, with the absolute error of that probability: for correlated normals by `kernels.normal_box` (Genz 1992), or
+nearly by `kernels.normal_box_conditional` (Mendell and Elston 1974) where it only weighs records. Roots of covariances
+are symmetric ones, since data may be exactly singular. Held by `additive`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""How the size of the noise depends on the true value."""
+"""How the size of the noise depends on the true value: sd(z | x) = s(x) sd.
+
+Step: a ratio for each range; power: max(|x|, floor)^exponent; multiplicative: sqrt(sd^2 + bias_sd^2 x^2), which is
+z = theta x + e with one draw of both for each cell (Trottini, Fienberg, Makov and Meyer 2003, A2.1 and A2.2). Held by
+`additive`.
+"""
 
 from __future__ import annotations
 

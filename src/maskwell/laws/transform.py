@@ -1,8 +1,9 @@
 """How a noised value leaves: back-transform, limits, unit, codes it must not look like; and the way back.
 
-`Outlet.leave` is the way out. `Outlet.cell` is the same way in the other direction: which noised values
-before rounding and clamping lead to a released value. Both stand here side by side because the density
-is right only if they agree.
+`Outlet.leave` is the way out: z = round(clamp(g^-1(y))). `Outlet.cell` is the same way in the other direction: which
+noised values y before rounding and clamping lead to a released value. Density of z: f(y) dy/dz at a point, P(cell) /
+unit on a coarse unit, P(tail) at a limit. Both stand here side by side because the density is right only if they agree.
+Own derivation of the order; limits are clamped, as table 4 of Goldstein and Shlomo has them, not truncated as (4) says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What a law leaves to doubt when its figures are not told: its unknowns, and the law at other values of them."""
+"""What a law leaves to doubt when its figures are not told: its unknowns, and the law at other values of them.
+
+psi = the sds of independent noise, the sd of a bias, or one factor on all sds where noise is correlated: what priors
+are put on for an intruder without the card (Trottini, Fienberg, Makov and Meyer 2003, A3). Read by
+`attacks.bayes.unknown_noise` and `matching_posterior`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Noise on amounts: independent for each column, or correlated like the data."""
+"""Noise on amounts: independent for each column, or correlated like the data.
+
+Kim (1986), Moore (1996), section IV: z = x + e, e ~ N(0, c^2 Sigma), so that covariances grow by 1 + c^2, and
+R0 = 1 / (1 + c^2). keep="moments": z = d x + (1 - d) mean + e', d = sqrt(R0), e' ~ N(0, (1 - R0) Sigma) (Shlomo, in
+Goldstein and Shlomo, section 1), which keeps mean and covariance. Named in plans as IndependentNoise, CorrelatedNoise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Multiplicative bias with additive noise, drawn for each cell (Trottini, Fienberg, Makov and Meyer)."""
+"""Multiplicative bias with additive noise, drawn for each cell (Trottini, Fienberg, Makov and Meyer 2003).
+
+z = theta x + e, theta ~ (1, bias_sd^2), e ~ N(0, sd^2): their A2.1 and A2.2 with eps_ij in place of eps_j^2, which
+would be one draw for a whole column. Named in plans as BiasNoise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Masks of categories: noise on their codes, random change (PRAM), and grouping of values into classes."""
+"""Masks of categories: noise on their codes, random change (PRAM), and grouping of values into classes.
+
+Codes: nearest or exact value of code + N(0, variance), clamped to the end codes (Goldstein and Shlomo, section 5, (4),
+whose table 4 is of clamping). PRAM: a table M; invariant, M times the way back by Bayes, so that shares s M' = s
+(Gouweleeuw, Kooiman, Willenborg and de Wolf 1998). Named in plans as CodeNoise, Pram, Grouping.
+"""
 
 from __future__ import annotations
 

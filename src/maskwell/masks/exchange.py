@@ -1,4 +1,8 @@
-"""Masks that move or leave out records: rank swapping and subsampling."""
+"""Masks that move or leave out records: rank swapping and subsampling.
+
+Rank swapping exchanges values at most a window of ranks apart (Moore 1996, Controlled data-swapping techniques);
+subsampling keeps each record with one chance. Named in plans as RankSwap, Subsample.
+"""
 
 from __future__ import annotations
 

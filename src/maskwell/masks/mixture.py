@@ -1,4 +1,10 @@
-"""Noise from mixtures of normals (Hawala's recipes and Roque's multivariate form, misprints mended)."""
+"""Noise from mixtures of normals (Hawala's recipes and Roque's multivariate form, misprints mended).
+
+Hawala, section 2, (4)-(6): means theta_j with mean 0 and sum of w (theta^2 + c sigma^2) = d sigma^2. Even k: +-j s, j =
+1 .. k/2, s = sqrt(12 (d - c) / ((k + 1)(k + 2))) sigma; odd k: 0 and +-j s with s = sqrt(12 (d - c) / ((k - 1)(k + 1)))
+sigma, j from 1 (printed from 2); asymmetric: -sqrt((d - c) / (k - 1)) sigma and +sqrt((k - 1)(d - c)) sigma (signs as
+printed are wrong). Multivariate: Roque (2000), k >= p + 1. Named in plans as MixtureNoise.
+"""
 
 from __future__ import annotations
 

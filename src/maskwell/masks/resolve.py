@@ -1,4 +1,4 @@
-"""Where a plan meets the data: checks, moments, rounding of the law, and how each column leaves."""
+"""Where a plan meets the data: checks, moments, nearest correlations (Higham 2002), rounding, how columns leave."""
 
 from __future__ import annotations
 

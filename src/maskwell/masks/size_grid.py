@@ -8,11 +8,12 @@ so that a size known to lie in (a, b) leaves an interval of |x_n - m|. Its width
 rounding to r of itself hides the last record to about .24 sqrt(n r) / c sds of noise that is c times the data's sd
 (root mean square over the interval, a typical record of normal data). Two digits (r = .04) leave .4 at n = 20, 1.4 at
 200 and 3 at 1,000 with c = .5; a record's own released value leaves 1. The sizes below leave 2 or more for any n.
-Correlations of the noise are data too: to who knows another column of the last record, at u_j sds from its mean, a
-step of them leaves n step / u_j data sds, so that n step is 20 or more below 5,000 records, and 50 or more above.
-Of a long tail the farthest record counts: at u sds the size leaves n r / u and a step n step / u data sds, and u may
-come to sqrt(n). With noise of one data sd and r, step >= .7 / sqrt(n) the error left is sqrt(n) r / sqrt(12) >= .2 sds
-of the noise whatever the column: .022 at 1,000 records, and 1% (two digits) from 5,000 on.
+Correlations of the noise are data too: to who knows another column of the last record, at u_j sds from its mean, a step
+of them leaves n step / u_j data sds, so that n step is 20 or more below 5,000 records, and 50 or more above. Of a long
+tail the farthest record counts: at u sds the size leaves n r / u and a step n step / u data sds, and u may come to
+sqrt(n). With noise of one data sd and r, step >= .7 / sqrt(n) the error left is sqrt(n) r / sqrt(12) >= .2 sds of the
+noise whatever the column: .022 at 1,000 records, and 1% (two digits) from 5,000 on. Own derivation. Chosen by `resolve`
+for every size that is computed from the data.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..attacks import Fingerprint
+from ..keys import Key
 from .attack_counts import counts_of
 from .budget import MOST_OVER, SCALES, on_targets, share_of_draw
 from .costs import attack_seconds
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[str]]:
     """Search the weakest noise, and say how much of that was known."""
-    from ..calibration import calibrate
+    from ..calibration import Search
+    from ..calibration.calibrate import Draws, weakest_noise
 
     own = case.plan.calibrate
     assert own is not None
@@ -37,23 +39,22 @@ def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[str]]:
         keep_key(case.plan.output.private, key)
     kept = kept_trials(case)
     with case.stages.stage("calibrate") as step:
-        found = calibrate(
+        found = weakest_noise(
             case.coded.mask,
             case.coded.table if case.part is None else case.part,
             searchers(case),
             case.aimed.tolerance,
-            over=case.judge.over,
-            key=key,
-            replicates=own.replicates if case.budget is None else case.budget.replicates,
-            confirmations=own.confirmations if case.budget is None else case.budget.confirmations,
-            precision=own.precision,
-            level=own.level,
-            per_column=own.per_column,
-            floor="report",
-            progress=_trial_counter(step),
-            bounds=_bounds(case.plan),
-            kept=kept,
-            allows=within_budget(case),
+            Search(
+                over=case.judge.over,
+                replicates=own.replicates if case.budget is None else case.budget.replicates,
+                confirmations=own.confirmations if case.budget is None else case.budget.confirmations,
+                precision=own.precision,
+                level=own.level,
+                per_column=own.per_column,
+                bounds=_bounds(case.plan),
+                floor="report",
+            ),
+            Draws(key or Key.from_os(), _trial_counter(step), kept, within_budget(case)),
         )
     found = replace(found, sampled=found.sampled or case.part is not None)  # a part of the file: some targets
     return found, [] if kept is None or not kept.used else [USED.format(kept.used)]

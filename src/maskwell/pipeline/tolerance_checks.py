@@ -16,7 +16,7 @@ from ..attacks import Fingerprint, Risk, Risks
 from ..attacks.risk import wilson
 from ..attacks.targets import Quantiles
 from ..calibration.estimates import figure_of
-from ..calibration.measures import ALL, WORST_DECILE, MeasureCounts, check_has_h, count_links, measure_of
+from ..calibration.measures import ALL, MeasureCounts, check_has_h, count_links, measure_of
 from ..tolerances import ExpectedH, MaxRate
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Judge:
     @classmethod
     def of(cls, plan: ReleasePlan, intruders: dict[str, Any], truth: Table) -> Judge:
         """Read it from a plan."""
-        over = ALL if plan.tolerance.over == "all" else WORST_DECILE
+        over = plan.tolerance.over
         named = replace(plan.tolerance, intruders=())
         usual = replace(plan, tolerance=named).held(intruders)
         waived = tuple(name for name in intruders if name not in usual)

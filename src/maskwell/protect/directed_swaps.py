@@ -1,10 +1,12 @@
 """`swap`: Winkler's directed swapping. Correctly linked records exchange values with others like them.
 
-Where we differ from Moore's description: a record moves at most once (his software swaps mutual second-bests back), a
-partner that the intruder would claim as well is passed over (such a swap changes nothing), coded and missing values
-move as they are, and the number of swaps is found by attacking again instead of being trusted. He counts who finds the
-record, which is what was not exchanged; we count also who finds the row that now carries a target's values, unless the
-steward says why that does not matter (`exempt_values`).
+Moore (1996), section IX and appendix B: a linked record exchanges the compared values with the most similar record of
+its block, for r records. Where we differ from this description: a record moves at most once (his software swaps mutual
+second-bests back), a partner that the intruder would claim as well is passed over (such a swap changes nothing), coded
+and missing values move as they are, and the number of swaps is found by attacking again instead of being trusted. He
+counts who finds the record, which is what was not exchanged; we count also who finds the row that now carries a
+target's values, unless the steward says why that does not matter (`exempt_values`). Called by the release job where a
+plan swaps, and by `strategy`.
 """
 
 from __future__ import annotations

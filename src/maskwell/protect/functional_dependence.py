@@ -6,11 +6,11 @@ d(y, y') = 1 for categories that differ, and the distance between ranks for numb
 
     mean d over pairs of records with the same (or neighbouring) t  <=  NEARLY x mean d over pairs drawn at random:
 
-the ratio is 1 where t tells nothing of y, and 0 for a function. It needs no form of the function: pairs with the same
-t see any (parity, a table), neighbours those with few jumps (an absolute value, a threshold, classes). Pairs of one
-group (a household shares all its columns) say nothing of a function and are left out. The ratio of neighbours is von
+the ratio is 1 where t tells nothing of y, and 0 for a function. It needs no form of the function: pairs with the same t
+see any (parity, a table), neighbours those with few jumps (an absolute value, a threshold, classes). Pairs of one group
+(a household shares all its columns) say nothing of a function and are left out. The ratio of neighbours is von
 Neumann's (1941, Annals of Mathematical Statistics 12, 367-395) on ranks. Where values hardly repeat, a function with
-many jumps cannot be told from chance: such columns are named as undecided.
+many jumps cannot be told from chance: such columns are named as undecided. Own derivation. Asked by `reach`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Which columns a swap moves, within which blocks, and what it would part them from."""
+"""Which columns a swap moves, within which blocks, and what it would part them from.
+
+The closure of the columns asked for under "one law that is no product", "one sum" and "computed from"
+(`functional_dependence`): left behind, such a column would show who was exchanged. Own derivation. Asked by
+`directed_swaps` and, before any noise is drawn, by the release job.
+"""
 
 from __future__ import annotations
 

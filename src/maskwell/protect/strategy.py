@@ -1,4 +1,8 @@
-"""`kim_winkler`: as much noise as is tolerable or useful, then as few swaps as the tolerance needs (Moore, XIII)."""
+"""`kim_winkler`: as much noise as is tolerable or useful, then as few swaps as the tolerance needs (Moore 1996, XIII).
+
+c = the smaller of sqrt((1 - R0) / R0) and the critical noise (`calibration.critical_noise_search`). Called by the
+steward; release plans name noise and swap apart.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What an exchange did to the figures of a file: covariances, and means of sub-domains, before and after."""
+"""What an exchange did to the figures of a file: covariances, and means of sub-domains, before and after.
+
+Means and covariances among the columns that move together are the same sums in another order, to rounding (Moore 1996,
+section X); covariances with columns that stay and means of sub-domains are not, and are told. Made by `directed_swaps`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The figures of each column, before and after, weighted where the schema has weights."""
+"""The figures of each column, before and after, weighted where the schema has weights.
+
+Numbers: mean, sd, quantiles, distances of distributions (`figures`), and the same corrected by the card
+(`correction`). Categories: shares s, and corrected ones s M^-1 for a table of changes M (Gouweleeuw, Kooiman,
+Willenborg and de Wolf 1998), where M has an inverse. Made by `comparison`.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """What an analyst corrects by the card: means, sds and correlations with the known moments of the noise taken off.
 
-Noise that is added and not cut off has a known mean and covariance: both are taken off the released moments (Kim
-1986; Fuller 1987), exactly but for chance. Noise that was clamped, is on the log scale or depends on the value has no
-such moments: there the distribution of the true values is estimated by the EM algorithm from that of the released
-ones and the law (`deconvolution`). Covariances of the true values are those of the released ones less what the noise
-that two columns share adds to them (`shared_noise`), over how much of each column its released values keep.
+Noise that is added and not cut off has a known mean and covariance: both are taken off the released moments (Kim 1986;
+Fuller 1987), exactly but for chance. Noise that was clamped, is on the log scale or depends on the value has no such
+moments: there the distribution of the true values is estimated by the EM algorithm from that of the released ones and
+the law (`deconvolution`). Covariances of the true values are those of the released ones less what the noise that two
+columns share adds to them (`shared_noise`), over how much of each column its released values keep. Called by
+`comparison`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 The released values are counted on a grid that is fine against the noise, values at a limit apart. The share of each
 true value on the grid then follows by the EM algorithm for mixtures with known components (Laird 1978), from the
 released distribution on. Mean and sd of such an estimate settle long before its bumps do, and are all that is used.
+Chosen by `correction` where moments do not correct.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..table import Floats
 
 STEPS, SETTLED = 400, 1e-7  # at most so many; until the mean and sd move by less than this share of the sd
 FINEST, COARSEST = 5.0, 2.0  # cells of the grid within one sd of the noise: wanted, and at least
-MOST_CELLS = 900
+MOST_CELLS = 900  # of the grid: EM works on cells x cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""Means of sub-domains: the levels of grouping columns, with the overlap of the intervals before and after."""
+"""Means of sub-domains: the levels of grouping columns, with the overlap of the intervals before and after.
+
+Overlap of two 95% intervals: the mean over both of the share of each that lies in the other (Karr, Kohnen, Oganian,
+Reiter and Sanil 2006). Made by `comparison` for the schema's groups or blocks.
+"""
 
 from __future__ import annotations
 

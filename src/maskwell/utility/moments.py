@@ -1,4 +1,8 @@
-"""Pairwise moments of many columns at once, each pair over the records where both are open."""
+"""Pairwise moments of many columns at once, each pair over the records where both are open.
+
+cov_ij = sum over records open in both of w (x_i - m_ij)(x_j - m_ji) / sum of w, summed about a centre near the means so
+that no digits are lost (Chan, Golub and LeVeque 1983). Used by `comparison`, `correction` and `noise_covariance`.
+"""
 
 from __future__ import annotations
 

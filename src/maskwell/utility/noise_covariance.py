@@ -11,7 +11,8 @@ All three hold with and without mean correction. Where limits cut the noise off,
 covariance is a function C(x) of the true values. The law itself is drawn from then: with T h(x) = E(h(z) | x), the mean
 of C over the true values is that of T^-1 C over the released ones, and T^-1 = I - (T - I) + (T - I)^2 - ... is taken up
 to its third term, and on from there where the terms fall by a steady factor. A pair whose third term still matters is
-not corrected.
+not corrected. Own derivation; the series is Neumann's for the inverse of T. Chosen by `correction` for pairs that share
+a law.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .pairs import TruthAndRelease
 
 # Records that are drawn from at most; draws for each state, over all repeats
 RECORDS, CELLS = 50_000, 200_000
-MOST_REPEATS = 40
+MOST_REPEATS = 40  # draws of the noise of each record
 FALLING = 0.7  # terms that fall more slowly tell nothing of the rest of the series
 SETTLED = 0.02  # a third term beyond this share of the sds of both columns: the series has not settled
 UNSETTLED = "their noise depends too much on the values for its covariance to be told from released ones"

@@ -8,6 +8,7 @@ the parameters and N all records (Snoke, Raab, Nowok, Dibben and Slavkovic 2018)
 independent samples of one law have 1 / (1 - c) times as much, which is 2 where both have the same size. Masked records
 are the same people as the true ones, so that differences cancel which those of other people would have: without any
 mask the ratio is 0, not 1, and a ratio below 1 / (1 - c) says that the mask moves less than taking other people would.
+Called by `comparison`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from .results import Propensity
 
 # Records of each file: the ratio grows with the records, so that large files are made comparable
 LARGEST = 20_000
-MOST_PRODUCTS, MOST_LEVELS = 60, 30
+MOST_PRODUCTS, MOST_LEVELS = 60, 30  # products of numbers; levels of a category that have an indicator
+# Of reweighted least squares; change that ends them; a trace, so that separation ends too
 STEPS, SETTLED, RIDGE = 30, 1e-8, 1e-8
 FLAT = 1e-9  # eigenvalues of the design's correlations below this are no parameter
 

@@ -1,10 +1,11 @@
 """How the named models are fitted three times, and which way the adjusted fit goes.
 
-The original and the naive fit are ordinary ones (maximum likelihood, standard errors by the sandwich), both over the
-records that are complete in the columns of the model. The adjusted fit is over the same records: by the moments of the
-noise for linear models, which is exact but for chance and takes no time, also where limits cut off so little of the
-noise that it does not show; else by `fit`, with few draws; else by regression calibration. Where there are too many
-records for `fit`, all three fits are of the same sample.
+The original and the naive fit are ordinary ones (maximum likelihood, standard errors by the sandwich, White 1980), both
+over the records that are complete in the columns of the model. The adjusted fit is over the same records: by the
+moments of the noise for linear models (Fuller 1987), which is exact but for chance and takes no time, also where limits
+cut off so little of the noise that it does not show; else by `fit`, with few draws; else by regression calibration
+(Carroll and others 2006, chapter 4). Where there are too many records for `fit`, all three fits are of the same sample.
+Called by `comparison` for the models of a plan.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ MOST_CUT = 0.2  # share of values at a limit beyond which limits are never ignor
 # Share at a limit times the noise's share of the variance: the attenuation is off by less than this
 SLIGHT = 0.01
 REFUSALS = (BadPlan, BadInput, NoLaw)
-CHAINS, DRAWS, WARMUP = 2, 400, 200
+CHAINS, DRAWS, WARMUP = 2, 400, 200  # of an adjusted fit whose means and sds alone are read
 LONGER = 5  # times as many draws where chains did not agree: what then does not is said not to be fitted
 
 

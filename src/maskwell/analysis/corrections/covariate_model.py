@@ -20,6 +20,7 @@ from .design_arrays import FormulaColumns, expression_values, loadings
 from .glm import Family, OrdinaryFit
 from .information import RECORDS, SimulatedModel, chances
 
+# Combinations of categories; records that the logits are fitted to; Newton's steps
 MOST_KINDS, MOST_FITTED, STEPS = 40, 50_000, 50
 RIDGE = 1e-6  # of the records: holds the logits of kinds that clean columns tell for sure
 

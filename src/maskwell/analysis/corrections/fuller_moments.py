@@ -17,7 +17,7 @@ from ..system import Floats
 from .glm import check_rank, smallest_share
 from .problem import CorrectionProblem, contrast_of
 
-LARGE = 1e-8
+LARGE = 1e-8  # least eigenvalue of corrected correlations: below it the noise is as large as the signal
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ...errors import BadPlan, nearest
 from ..system import Floats
 
 FORECASTS = "forecasts"
-MOST_STEPS, CLOSE = 60, 1e-10
+MOST_STEPS, CLOSE = 60, 1e-10  # of scoring; change of the log likelihood that ends it
 FLAT = 1e-12  # a design whose correlations have such a small eigenvalue is collinear
 FAR = 30.0  # a linear predictor beyond this is a probability of 0 or 1: the groups are separated
 

@@ -17,6 +17,7 @@ import numpy as np
 from ..system import Floats, Ints
 from .glm import Family, log_density
 
+# Simulated; true values drawn for each from either proposal; of the jackknife
 RECORDS, DRAWS, BATCHES = 5_000, 60, 20
 Generator = np.random.Generator
 

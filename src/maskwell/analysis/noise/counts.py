@@ -27,7 +27,7 @@ LEAST_LOG = -37.0  # below the likeliest count of a row: what is left out
 REACH, LONG_REACH = 9.0, 27.0  # sds of normal and of Laplace noise until it is that unlikely
 MOST_CHANCES = 20_000_000  # that are kept: beyond them the noise is computed draw by draw
 FARTHEST = 4.0  # times the largest released value: the largest count listed where noise grows with it
-BLOCK = 1_000_000
+BLOCK = 1_000_000  # counts held in one go
 
 
 class CountChances(NamedTuple):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 MAX_R_HAT, MIN_ESS = 1.01, 400.0  # Vehtari et al. 2021, Bayesian Analysis 16:667
-TAILS = (0.05, 0.95)
+TAILS = (0.05, 0.95)  # of the effective draws in the tails
 SHOWN = 30  # parameters on one screen
 
 

@@ -32,7 +32,7 @@ MOST_TRUTHS = 200  # draws of the true values kept of each chain
 class ChainSettings:
     """How long chains run: `draws` of each after `warmup`, on so many `cores` (None: all).
 
-    `quickly` takes the one loop of `straight` where it holds.
+    `quickly` takes the one loop of `gibbs.linear_gaussian` where it holds.
     """
 
     chains: int = 4

@@ -3,7 +3,7 @@
 Records are resampled so that each stands for as many as its weight says; every resample is fitted with the
 noise taken into account like a release of its own, and the estimates are the draws: their spread is the
 sampling variance of the weighted estimate, for a population in which the model need not hold for the records
-as sampled. We differ from the paper in the variance of the counts (`weighting_resampling`), which is that of
+as sampled. We differ from the paper in the variance of the counts (`resamples`), which is that of
 the sandwich, and in that a resample gives one estimate, not draws: adding the posterior variance within
 resamples would count the same uncertainty twice. The draws are centred at the estimate from the weighted
 sample itself, so that the bias of a resample is not added to that of the sample.
@@ -39,7 +39,7 @@ from .resamples import ResampledUnits
 if TYPE_CHECKING:
     from ..model_fit import FitOptions
 
-NAIVE_RESAMPLES = 200
+NAIVE_RESAMPLES = 200  # of the unadjusted fit
 SMALL_GROUPS = 20  # records on average
 LEAST_SHARE = 0.25  # of the variance of the estimates that is left when the error of their draws is taken out
 

@@ -25,6 +25,7 @@ from ..protocol import Bools, Ints, MarkedGuess
 from ..risk import tenths
 from .reliability import Reliability, format_probability, reliability_of
 
+# Of the curve of links claimed and correct
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 SHOWN = (0.0, 0.5, 0.9, 0.99)  # the thresholds that `lines` shows beside the plan's own
 NAMED = 10  # places that are counted one by one

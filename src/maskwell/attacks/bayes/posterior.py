@@ -54,7 +54,7 @@ ROUGH = (
 )
 NODES = (9, 17)  # for each unknown parameter, where their number is fixed
 TOLERANCES = (1e-3, 1e-6, 1e-9)  # of integrals over unknown parameters, until the probabilities stop changing
-SETTLED = 1e-4
+SETTLED = 1e-4  # change of a probability between two tolerances that ends them
 SAME = 1e-9  # probabilities that differ by a smaller share differ by rounding alone
 HARDLY = -300.0  # the log of a density, beside that without noise: what lies more than 20 sds from everything
 MOST_LOOKED_AT = 1_000  # released records by which a card is judged: a median needs no more

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...table import Floats
 
+# Of bins of probabilities, finer where most links lie
 EDGES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 COARSE = (0.0, 0.1, 0.5, 0.9, 1.0)  # the bins that fit on a line
 LEVEL = 0.001  # how often he may be called too sure, or not sure enough, who is neither: on the whole, and by bins

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ..agreement import ComparedField
     from .plan import Linkage
 
-MOST_FIELDS = 20
+MOST_FIELDS = 20  # 2^20 counts of patterns are the most that are kept
 SEARCHERS, FEW_SEARCHERS = 400, 50  # of his records
-MOST_PAIRS = 20_000_000
+MOST_PAIRS = 20_000_000  # compared to put fields in an order
 LOOK = EM(iterations=500, tolerance=1e-6)  # enough to put fields in an order
 
 

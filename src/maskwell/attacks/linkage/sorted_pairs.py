@@ -21,11 +21,11 @@ from ...table import Floats
 from ..protocol import NOBODY, Ints
 from ..threads import map_on_threads
 
-WORD = 64
+WORD = 64  # patterns that one word marks
 MOST_MARKED_FIELDS = 10  # beyond this a mask of the patterns each searcher has met is larger than it is worth
-PAIRS_AT_ONCE = 4_000_000
+PAIRS_AT_ONCE = 4_000_000  # compared in one go by numpy
 FEW_COMPARISONS = 50_000_000  # numpy makes them in less time than it takes to load the compiler
-SAME_SCORE = 1e-9
+SAME_SCORE = 1e-9  # of the largest score: a smaller difference is rounding
 
 
 @dataclass(frozen=True)

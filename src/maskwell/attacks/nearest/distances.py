@@ -29,7 +29,7 @@ TINY = 1e-10  # the share of a field's variance that stands for noise where the 
 NULL = 1e-9  # directions with less than this share of the largest variance are taken to have none
 # A unit whose rounding has less than this share of a field's variance is a matter of rounding alone
 FINE = 0.01
-MOST_NAMES = 1000
+MOST_NAMES = 1000  # of a field of Gower's distance: each two make an axis
 
 # A direction of the release with less than so many times the variance of rounding holds rounding alone.
 BEYOND_ROUNDING = 2.0

@@ -22,9 +22,9 @@ from .status_search import StatusRecords, StatusSearch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-UNKNOWN = -1
+UNKNOWN = -1  # no h: no link, or nobody to be linked with
 LAST = 20  # from here on the paper's tables, and ours, count all h together
-OUTER_SHARE = 0.05
+OUTER_SHARE = 0.05  # of the targets, those farthest out
 SAME = 1e-9  # targets whose outlyingness differs by less are equally outlying
 NOTABLE = 0.01  # from this share of twins on a word explains why Pr(h=0) lies above the rate
 

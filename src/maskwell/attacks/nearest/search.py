@@ -21,7 +21,7 @@ from ..threads import cores, map_on_threads
 SAME_DISTANCE = 1e-12  # distances closer than this, relative to their size, differ by rounding alone
 LARGEST = 1e150  # of a coordinate, so that squares are finite
 WAYS = ("tree", "matrix", "brute")
-LEAF = 64
+LEAF = 64  # points of a leaf: the tile of the sieve
 SHORTEST_TURN, LONGEST_TURN = 512, 4096  # searchers that a thread takes at once
 FEW = 4000  # candidates: with fewer a tree is always quick enough
 TRIED = 64  # searchers whose work in the tree is counted

@@ -1,4 +1,9 @@
-"""All tests of a release's residuals: which scores meet which classes, orders, groups and digits."""
+"""All tests of a release's residuals: which scores meet which classes, orders, groups and digits.
+
+The scores are randomised quantile residuals (Dunn and Smyth 1996, `cells`): by the card independent N(0, 1) whatever
+the true values are, so that every statistic made with the truth alone has an exact law. Called once by `findings` for
+all its checks.
+"""
 
 from __future__ import annotations
 

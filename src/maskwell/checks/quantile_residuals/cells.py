@@ -30,7 +30,7 @@ Bools = npt.NDArray[np.bool_]
 
 LEAST_MASS = 1e-300  # of a cell: what is less likely than the smallest double does not happen
 SHARED = 0.9  # of the groups: where so many have one released value, their noise was drawn once
-LEAST_GROUPS = 20
+LEAST_GROUPS = 20  # with fewer it cannot be told that noise was drawn once for a group
 MOST_INTEGRALS = 20_000  # cells of a column whose law is an integral, chosen at random: about half a minute
 
 

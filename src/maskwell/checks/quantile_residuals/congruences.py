@@ -30,7 +30,7 @@ from .truths import FEWEST, TrueColumn
 
 Phases = npt.NDArray[np.complex64]
 
-LARGEST_PRIME = 2_000
+LARGEST_PRIME = 2_000  # moduli up to it, by primes and their powers
 LARGEST_TABLE = 101  # modulus up to which any function of a residue is looked for
 # Records that are drawn at random: 14% of them in step would fail among a million tests.
 MOST_RECORDS = 1_500

@@ -1,10 +1,11 @@
 """Tests that look at released values themselves: cells left nearly true, digits against digits, steps.
 
 Left true: |z - x| below half a unit, 5 1/2 and 50 1/2 units, from a ten-thousandth to a fiftieth of the noise's sd,
-against the mass that the law has there (Poisson).
-Digits: the residue of a true column by the bins of a digit score, chi^2; from modulus 100 on residues are groups.
-Steps: S_f = sum of exp(2 pi i f K) over K = z, z + x, z - x in units; |S_f|^2 / n is Exp(1) at every frequency f at
-which the noise has no characteristic function left (f >= 1 / s with normal noise of s units).
+against the mass that the law has there (Poisson). Digits: the residue of a true column by the bins of a digit score,
+chi^2; from modulus 100 on residues are groups. Steps: S_f = sum of exp(2 pi i f K) over K = z, z + x, z - x in units;
+|S_f|^2 / n is Exp(1) at every frequency f at which the noise has no characteristic function left (f >= 1 / s with
+normal noise of s units). Own derivation; the law of left-true counts is bounded by the Poisson's (Anderson and Samuels
+1967). Called by `battery`.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ SHARES = (
     2e-2,
 )  # of the local sd around the true value: windows where units are fine beside the noise
 NEAR = 0.05  # of the local sd: what is called nearly true
-TIMES = 1.5
+TIMES = 1.5  # as many as expected, from which on a count fails
 REACH = 10.0  # local sds: what lies farther from the true value has no chance, and its tails tell of it
-FEW_RESIDUES = 10
+FEW_RESIDUES = 10  # up to which residues make a table; more are groups
 DECIMAL = 10  # the modulus for which digits of several true columns are looked at together
 # Tables of the digits of two and of three columns: all of 16, and of 10
 MOST_IN_TWOS, MOST_IN_THREES = 120, 120
-LEAST_EXPECTED = 10
+LEAST_EXPECTED = 10  # records of a residue, so that chi^2 holds
 CIRCLE = 100_000  # units after which steps are folded: all decimal digits up to the fifth divide it
 LEAST_STEPS = 5  # units in an sd: below, steps cannot be told from the unit
 SURELY_INSIDE = 1e-5  # chance of a limit above which a cell does not count for steps

@@ -5,7 +5,8 @@ With K = z / unit and the block from L = (B - 1/2) units to U = (B + m - 1/2) un
     u_m = (u - G(L)) / (G(U) - G(L)),
 
 which is uniform for every law, unit and limit, whether the noise is large beside m units or not. Parity and digits do
-not show in u itself: it moves by one unit's mass, a ten-thousandth perhaps.
+not show in u itself: it moves by one unit's mass, a ten-thousandth perhaps. Own derivation: a uniform given an event
+that its interval decides is uniform on the interval (Dunn and Smyth 1996). Called by `battery`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ...table import Floats
 from .cells import Bools, ScoredCells
 from .marginals import BiasMarginal, Tails
 
-MODULI = (2, 5, 10, 100, 1000)
+MODULI = (2, 5, 10, 100, 1000)  # blocks of 2 and 5 units see parity and fives, the others last digits
 # Of the nearer tail: below it a block is so narrow that its density is level to a part in a million, while the
 # difference of two distribution functions would have lost its digits.
 NARROW = 1e-6

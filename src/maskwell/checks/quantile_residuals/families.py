@@ -1,8 +1,9 @@
 """Tests of scores: sums, squares, bins, tails and repeats; by class, trend, order and group; between columns.
 
 Every statistic is a sum of independent N(0, 1) or of their squares, so that its law is exact: normal, chi^2, F,
-binomial, or Poisson for pairs of equal scores. Sums see what a Kolmogorov-Smirnov test does not: 30 unmasked records
-of 3,000 have a sum of squares with a chance of 1e-128, and a largest distance with one of 2e-7.
+binomial, or Poisson for pairs of equal scores. Sums see what a Kolmogorov-Smirnov test does not: 30 unmasked records of
+3,000 have a sum of squares with a chance of 1e-128, and a largest distance with one of 2e-7. Own arrangement of
+standard tests (Anderson 2003; for repeats the birthday problem, Knuth 1998, section 3.3.2). Called by `battery`.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ GROUPS, LARGE_GROUPS = (
     Effect("intraclass correlation", 0.05, 0.02),
     Effect("intraclass correlation", 0.02, 0.02),
 )
-MANY_MEMBERS = 50
-MOST_BINS, LEAST_EXPECTED = 20, 50
-LEVELS = (2.0, 3.0, 4.0)
+MANY_MEMBERS = 50  # of a group: a smaller intraclass correlation then matters
+MOST_BINS, LEAST_EXPECTED = 20, 50  # of equal probability; records in each, so that chi^2 holds
+LEVELS = (2.0, 3.0, 4.0)  # of a score, beyond which tails are counted
 BITS = (1, 4, 7)  # beyond the log of the number of records: bins so fine that two scores in one are rare
 TEN = 10  # records by which a count must differ as well
 

@@ -1,7 +1,8 @@
 """The checks of an audit that the tests of residuals make: each the least adjusted p-value of some families.
 
 A check's figure is the least p-value, adjusted for all tests, among those whose effect is large enough to warn. It
-fails where a test whose effect is large enough to fail has so small a p-value too (`surely`).
+fails where a test whose effect is large enough to fail has so small a p-value too (`surely`). Adjusted p by Bonferroni
+in `ledger`. Chosen by `catalogue`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .ledger import FAMILIES, Ledger, LedgerLine
 from .residue_matches import LARGEST, LARGEST_OF_THREE, LARGEST_OF_TWO
 
 NOTHING = float("nan")
-FAIL_P, WARN_P = 1e-5, 1e-3
+FAIL_P, WARN_P = 1e-5, 1e-3  # adjusted for all tests of a release
 MOST_SHOWN = 8
 SIZES = (30, 300, 3_000)  # of classes for which is said what would have been seen
 REASON = (

@@ -8,7 +8,8 @@ the truth, 1 or -1,
 has |S_f|^2 / n ~ Exp(1), in the tail at most, whatever the truth is (for y, whose characteristic function is 3e-9 from
 f = 1 on). Noise whose third digit is a true rank has its size and shape as the card says, in every class, and shows
 here alone. Sums f u + k w of small multiples of two columns' noises have the same law where these are independent.
-Chosen as the twin of `congruences` for what is no whole number of units.
+Chosen as the twin of `congruences` for what is no whole number of units. Own derivation, from characters of the circle
+(Coveyou and MacPherson 1967).
 """
 
 from __future__ import annotations

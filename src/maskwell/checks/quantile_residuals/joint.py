@@ -6,7 +6,8 @@ A record is used up to its first cell at a limit, that one included, and the res
 out whoever reached a limit would bias the others. What stands for a cell in the condition is a point of it, so units
 must be small beside what the other columns leave of the noise; else only marginals are tested.
 
-Size: the normal score of chi^2_p(sum of w_j^2), which finds leaks that strike whole records.
+Size: the normal score of chi^2_p(sum of w_j^2), which finds leaks that strike whole records. Conditional normal laws by
+Anderson (2003, section 2.5). Chosen by `battery` for laws whose columns share noise.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ column on its range,
 
     S = sum of exp(2 pi i (s_1 u_1 + .. + s_p u_p - k a)),      |S|^2 / n ~ Exp(1),
 
-for signs s = -1, 0, 1 of which four and more are not 0. The squares of all y regressed on the cosine and the sine of
-2 pi k a add up to a chi^2 of 2 p degrees of freedom, exactly, for every k. A sum of uniforms hides what it tells from
+for signs s = -1, 0, 1 of which four and more are not 0. The squares of all y regressed on the cosine and the sine of 2
+pi k a add up to a chi^2 of 2 p degrees of freedom, exactly, for every k. A sum of uniforms hides what it tells from
 every smaller set of columns. A direction w'y of seven columns leaves a seventh of its square in each, and all of it in
-their sum.
+their sum. Own derivation. Called by `battery`.
 """
 
 from __future__ import annotations

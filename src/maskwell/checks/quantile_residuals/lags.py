@@ -5,7 +5,8 @@ With r the normal ranks, or a bit, of a true column in an order of the records a
     sum over t of r_(t - l) y_t / sqrt(sum of r^2) ~ N(0, 1)
 
 at every distance l, whatever the true values are; all distances at once by Fourier transforms. A generator seeded by
-the record before, or a buffer that is read one record late, shows here and not along the record's own values.
+the record before, or a buffer that is read one record late, shows here and not along the record's own values. Own
+derivation; cross-correlations by the fast Fourier transform (Cooley and Tukey 1965). Called by `battery`.
 """
 
 from __future__ import annotations

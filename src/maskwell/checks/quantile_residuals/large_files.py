@@ -1,8 +1,9 @@
 """Files too large to be tested whole: stretches of neighbouring records, drawn at random.
 
 Scores are independent whichever records are looked at, as long as released values do not choose them. Stretches keep
-neighbours and runs together. What needs no more than one pass over a column is asked of all records before: what a
-law cannot give, size, shape and tails of its noise, values left true, and the ends of its own true values.
+neighbours and runs together. What needs no more than one pass over a column is asked of all records before: what a law
+cannot give, size, shape and tails of its noise, values left true, and the ends of its own true values. A cluster sample
+of stretches (Cochran 1977, chapter 9). Chosen by `battery` beyond MOST_CELLS cells.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ With z1 in the cell (a1, b1) of the earlier law, whose noise is G1, and the incr
 
 over 32 Gauss-Legendre nodes t_i on (0, 1). z2 - z1 alone would have an sd 4.8% too large where the unit is 1.25 sds.
 Increments of amounts are normal whatever G1 is: nothing else can be nested. A category that changes further does so by
-the row of its earlier value in the added table. Where nothing was added, both values must come from one noise.
+the row of its earlier value in the added table. Where nothing was added, both values must come from one noise. Own
+derivation. Called by `battery` where an earlier release is given.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..evidence import Evidence
 from .cells import Integers, ScoredCells, as_named, jitter, score_column, table_scores
 from .marginals import NoiseMarginal, NormalMarginal, clip_scores, normal_score
 
-NODES = 32
+NODES = 32  # of Gauss and Legendre over the cell of the earlier value
 HALVINGS = 60  # of the bracket of an inverse distribution function: to the last digit of a double
 
 

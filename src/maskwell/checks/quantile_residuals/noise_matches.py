@@ -8,6 +8,7 @@ whether it is larger than its median, and its eighth (B = 2, 2, 8 parts),
 exactly, whatever the truth is: `residue_matches` for noises instead of released residues. Classes are residues modulo m
 of one to three columns, whole values, and fortieths of two columns and tenths of three. A sign by a table of residues,
 or by a hash of three coarse columns, has no trend and no class large enough to show in one; here its classes add up.
+Own derivation. Called by `battery`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The largest values, those who stand alone, and values that nobody else has are whom an intruder looks for. Classes are
 tenths and both ends of the true value, of the distance to its neighbours in rank, and of how often it occurs; inside
 the ends also the trend along the rank. As every class is made of true values alone, sums have their exact laws. The
-same classes stand in the large families too: here they share their chance of 1e-5 / families with fewer others.
+same classes stand in the large families too: here they share their chance of 1e-5 / families with fewer others. Own
+choice of classes. Called by `battery`.
 """
 
 from __future__ import annotations

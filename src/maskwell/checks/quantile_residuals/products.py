@@ -8,7 +8,8 @@ With r the normal ranks of the true columns and y the scores of one released col
     waves               |sum of exp(2 pi i f t) y_t|^2 / n over records in the order of a column, every f,
 
 are N(0, 1) and Exp(1), exactly, whatever the true values are. Products see noise that follows two columns together,
-squares one that is larger at both ends, a trend inside a class one that tells the truth of the largest 5% alone.
+squares one that is larger at both ends, a trend inside a class one that tells the truth of the largest 5% alone. Own
+derivation; the waves are a periodogram (Fisher 1929). Called by `battery`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ With classes c made of true values alone and y the scores (or their sizes) of on
 
 exactly. The first sees any function of the class (a sign by the parity of the digit sum), the second one class alone
 (every 143rd record). A modulus sees its divisors too. What no list of classes can hold, a sign by a keyed hash of
-values that never repeat, cannot be told from sound noise by anybody without the key.
+values that never repeat, cannot be told from sound noise by anybody without the key. Own derivation. Called by
+`battery`.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ ROUND = (
     ),
 )
 LARGEST_OF_TWO = 1_021  # primes of hash tables of a thousand places are below
-LARGEST_OF_THREE = 101
+LARGEST_OF_THREE = 101  # modulus of three columns: m^3 classes
 LARGEST_WITH_RELEASED = 257  # classes by a true column and another released one: 256 places of a byte
 FEW_RECORDS, MOST_RECORDS = 2_000, 15_000  # drawn at random: as many as give pairs enough, see `enough`
 PAIRS = 100  # neighbours of one class that are aimed at: 40% of the records in step would be seen

@@ -6,7 +6,7 @@ or three columns, and b = 1 or -1 a bit of the truth (parity, above the median) 
     sum of s b / sqrt(n) ~ N(0, 1)
 
 whatever the true values are: the Walsh functions of all bits. An "exclusive or" of bits is such a product, and shows in
-no trend, no class and no pair of columns.
+no trend, no class and no pair of columns. Own derivation; Walsh (1923). Called by `battery`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the scores are sorted by: every column of the true file, dropped ones too, and both positions of a record.
 
 A released column must not be used: it carries the noise itself. Values (up to 50) or tenths make classes, with the
-outermost 1% and 5% and the last digits; ranks make trends and orders; values that repeat make groups.
+outermost 1% and 5% and the last digits; ranks make trends and orders; values that repeat make groups. No law of its
+own: what is here must be made without the released values, so that scores keep their law given it.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ are independent and uniform again, so that with records in the order of a
 
     S = sum of exp(2 pi i (u' - u)) exp(-2 pi i l (b' - b))
 
-has the same law, and, with each record and its nearest in a and b, T = sum of cos 2 pi (u' - u) has
-P(T > t) <= exp(-t^2 / edges), since the mean of exp(s cos) is at most exp(s^2 / 4) (Hoeffding's way).
-The scores of several columns must be independent of each other within records.
+has the same law, and, with each record and its nearest in a and b, T = sum of cos 2 pi (u' - u) has P(T > t) <=
+exp(-t^2 / edges), since the mean of exp(s cos) is at most exp(s^2 / 4) (Hoeffding's way). The scores of several columns
+must be independent of each other within records. Hoeffding (1963) for the bound. Called by `battery`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ If u is uniform and independent of the truth, so are
     m u mod 1           where u lies in its part of 1 / m, for m = 10, 100: a code hidden below what a mean shows,
     (u + u') mod 1      of two columns, and (u - u') mod 1: two noises that only together tell something.
 
-Each is a normal score again, so that all sums over classes, trends and bins have their exact laws.
+Each is a normal score again, so that all sums over classes, trends and bins have their exact laws. Own derivation.
+Called by `battery`.
 """
 
 from __future__ import annotations

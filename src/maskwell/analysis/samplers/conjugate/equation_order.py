@@ -17,7 +17,7 @@ from ...system import Floats, System
 from .affine import Affine, affine, columns_of
 from .reduced_form import ReducedDraws, regressions
 
-SINGULAR = 1e-11
+SINGULAR = 1e-11  # what is left of a column below this share is rounding
 
 
 @dataclass(frozen=True, slots=True)

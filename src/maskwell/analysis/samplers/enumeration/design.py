@@ -21,7 +21,7 @@ from ...system import LOGIT, NEGATIVE_BINOMIAL, PROBIT, Bools, Floats, Ints, Sys
 from .columns import categories_of, columns_of
 from .layout import lay_out
 
-MOST_COMBINATIONS = 64
+MOST_COMBINATIONS = 64  # of levels, each of which costs a likelihood for each record
 MOST_CELLS = 10**8  # numbers kept for all records together
 FEW = 0.25  # of the records: more kinds than this are not worth counting by
 BINARY = (PROBIT, LOGIT)

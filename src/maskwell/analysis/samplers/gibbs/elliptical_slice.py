@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-MOST_NEWTON, AT_REST = 25, 1e-6
+MOST_NEWTON, AT_REST = 25, 1e-6  # steps of a climb, and the change that ends it
 FULL_TURN = 2 * np.pi
 _PLACE = "where the climb begins, effects from {}"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-MOST_STEPS = 50
+MOST_STEPS = 50  # that a slice is widened on a side
 
 
 def slice_draw(

@@ -16,9 +16,9 @@ from ...system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, POISSON, PROBIT, Float
 
 SUPPORTED = (GAUSSIAN, PROBIT, LOGIT, POISSON, NEGATIVE_BINOMIAL)
 INTEGRATED = (LOGIT, POISSON, NEGATIVE_BINOMIAL)
-NODE_PAIRS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
-FINEST = 48
-WIDER = 1.3
+NODE_PAIRS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)  # pairs of nodes that are tried, the fewest first
+FINEST = 48  # pairs of nodes: what the others are held against
+WIDER = 1.3  # times the variances: errors of opposite signs do not cancel at both
 
 
 class Slopes(NamedTuple):

@@ -17,12 +17,12 @@ from ...system import Bools, Floats, Ints
 from .mode import ModeFit
 
 PILOT = 400  # draws that the proposal is judged by and improved with
-ROUNDS = 4
+ROUNDS = 4  # in which the proposal is fitted to weighted draws
 GOOD = 0.7  # share of effective draws at which a proposal is not improved further
 POOR = 0.3  # below: no proposal to sample with
-BATCH = 128
+BATCH = 128  # proposals whose densities are computed at once
 REACHES = (1.0, 2.0, 3.0, 4.5)  # standard deviations from the mode at which the posterior is looked at
-NARROWEST, WIDEST = 0.8, 3.0
+NARROWEST, WIDEST = 0.8, 3.0  # factors on an axis of the proposal
 LEAST_SHARE = 0.02  # of the proposals that go to a mode, however little the posterior has there
 
 

@@ -24,8 +24,8 @@ from .problem import Filter, MarginalProblem, NormalKind, filter_of
 
 POINTS = 121  # of the grid on which a linear predictor is drawn
 REACH = 7.0  # standard deviations to either side of its mode
-STEPS = 30
-CHUNK = 1 << 14
+STEPS = 30  # of Newton to the mode of a linear predictor
+CHUNK = 1 << 14  # records held in one go
 
 
 def with_truths(system: System, draws: Draws, kept: int, rng: np.random.Generator) -> Draws:

@@ -93,7 +93,7 @@ def biased_terms(
     """Prepare the kernel "paper" or "fms" for pairs of records of two tables.
 
     `nodes_of(law, j)` gives the nodes of column j where parameters were not told. Unknowns that columns share must be
-    averaged outside, as `integrated.over_shared` does.
+    averaged outside, as `unknown_noise.integral.over_shared` does.
     """
     return list(factors(laws, z, x, kind_name, nodes_of))
 

@@ -18,8 +18,8 @@ from ...protocol import Bools, Ints
 
 SEEN, BELOW, ABOVE, UNSEEN = 0, 1, 2, 3
 NEARLY_ONE = 1.0 - 1e-9  # the largest correlation that is tried
-MOST_STEPS = 200
-SETTLED = 1e-10
+MOST_STEPS = 200  # of Newton, halved where the likelihood falls
+SETTLED = 1e-10  # change of the parameters that ends the steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class Amounts:
         """Return the mean and covariance on the scale where noise is added, as if there were no limits.
 
         Variances are those of largest likelihood times n / (n - 1), n the values known of a column: the distances
-        (`metrics`) take theirs from the same release without bias, and both intruders are to hold one law.
+        (`nearest.distances`) take theirs from the same release without bias, and both intruders are to hold one law.
         """
         entered = np.empty(self.values.shape)
         with np.errstate(divide="ignore", invalid="ignore"):

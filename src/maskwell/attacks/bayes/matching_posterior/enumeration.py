@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ....kernels.matching_enumeration import Jobs, MatchingRoom, NodeView, Tally
 
 MOST_UNITS = 12  # of a group in one block
-MOST_UNKNOWNS = 4
+MOST_UNKNOWNS = 4  # parameters: a lattice in five dimensions has too many nodes
 PACES = (1.0, 0.6, 0.36)  # steps of the lattice, in posterior sds: the next where two lattices do not agree
 AGREED = 1e-4  # no probability of two lattices differs by more
 SEARCHED = 8  # groups whose mean log weight shows where lattices are needed

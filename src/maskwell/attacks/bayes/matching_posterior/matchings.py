@@ -35,7 +35,7 @@ from .mcmc import ChainDiagnostics, MatchingChains, log_factors, rhat_and_ess
 
 __all__ = ["Marginals", "Sampling", "marginals", "rhat_and_ess", "sampling_from_dict"]
 
-MOST_CELLS = 10_000_000
+MOST_CELLS = 10_000_000  # pairs of one block that can be matched at all
 MATCHED_CELLS = 4_000_000  # pairs of all blocks beyond which the ceiling is bounded: chains take a minute
 # Draws beyond what seems to be needed, and at most so many times as before
 ENOUGH_MORE, MUCH_MORE = 1.3, 16.0

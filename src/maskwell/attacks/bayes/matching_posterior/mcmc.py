@@ -29,13 +29,13 @@ STORED = 16_000_000  # records of units kept for diagnostics, all chains togethe
 LONGEST = 20  # a loop of more steps than so many times the number of units is undone
 FIRST_LOOPS = 20  # walked from the start, before loops are probed
 PROBES = 3  # from every record, the first of them not counted
-PROBE_STEPS = 100
+PROBE_STEPS = 100  # of a loop that is only probed
 WORK = 2.0  # steps of each unit between draws
 # Most rounds of bringing columns to equal sums, and what is equal enough on the log scale
 SCALINGS, EVEN = 20, 0.05
-SMALL = 1e-200
+SMALL = 1e-200  # a divisor that is never 0
 WORST = 15  # units whose R-hat, and as many whose ESS, is computed in full
-BATCHES = 20
+BATCHES = 20  # means of draws by which units are judged roughly, before R-hat in full
 
 Matches = npt.NDArray[np.int32]
 

@@ -29,7 +29,7 @@ from .mcmc import log_factors
 from .proposals import reach_of
 
 LEAST_UNITS = 40  # known in one block: fewer are left to chains
-MOST_UNKNOWNS = 6
+MOST_UNKNOWNS = 6  # parameters, each with nodes along an axis of its own
 DIFFERENCE = 1e-4  # of log psi, for slopes of kernels
 BEND = 0.02  # of log psi, for slopes of slopes
 FIRM = 30  # steps towards the top
@@ -39,7 +39,7 @@ SMALLER = 0.3  # share of a slope that may be left after a step
 APART = 0.5  # sds between tops found from several starts, beyond which there is more than one
 STARTS = (0.0, -1.5, 1.5)  # of the search, in sds of the prior
 NODES = {1: 5}  # of an axis, where there is but one
-FEW = 3
+FEW = 3  # nodes of an axis, where there are several
 TRIES = 3  # of centring nodes
 LEAST_ESS = 100.0  # of each node
 BESIDE = 0.4  # sds that the centre may seem to be beside the top before nodes are drawn around it

@@ -30,9 +30,9 @@ from .closed_form import shrunk
 from .error_law import OwnError, erring_terms, is_independent
 from .nodes import Density, Lattices
 
-NODES_AT_ONCE = 200_000
-RECORDS_AT_ONCE = 500
-KEPT_NODES = 4_000_000
+NODES_AT_ONCE = 200_000  # nodes x pairs held in one go
+RECORDS_AT_ONCE = 500  # known records whose nodes are laid together
+KEPT_NODES = 4_000_000  # that are kept for a second look
 
 
 def density_likelihood(

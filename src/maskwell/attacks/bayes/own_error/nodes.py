@@ -37,7 +37,7 @@ MOST = (1, 1201, 61, 17)  # nodes along each axis in the end
 SMOOTH, BENT, STEPPED = 1.0, 0.15, 0.02
 NO_NOISE = 1e-6  # of the spread of true values: the noise of what has none
 NEGLIGIBLE = 18.0  # log weights so far below the largest are left out
-NODES_AT_ONCE = 400_000
+NODES_AT_ONCE = 400_000  # held in one go
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,12 @@ from ....table import Floats, Table
 from ...candidate_scores import log_sum
 from ...protocol import Bools, Ints
 
-NODES_AT_ONCE = 200_000
+NODES_AT_ONCE = 200_000  # pairs x nodes held in one go
 LOG_ROOT_2_PI = 0.5 * float(np.log(2.0 * np.pi))
 # Panels are cut at so many sds from the known value, and from the true value that best explains z and the known one.
 # Eight nodes to a panel then leave 1e-8 of the integral (1e-5 close to where a log scale ends).
 CUTS = np.array([-8.0, -5.0, -2.5, 0.0, 2.5, 5.0, 8.0])
-NODES, WEIGHTS = leggauss(8)
+NODES, WEIGHTS = leggauss(8)  # of each panel between cuts
 MEETINGS = 8  # steps by which that value is found
 # Where nothing bends, so many Gauss-Hermite nodes around that value do for most pairs: where both counts agree.
 FEW, MORE = 9, 17

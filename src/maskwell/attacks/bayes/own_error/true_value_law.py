@@ -29,10 +29,10 @@ from ..posterior_odds import Odds
 from .error_law import OwnError, own_terms
 
 KEPT_PAIRS = 32_000_000  # pairs of a known and a true record, of one block or of small ones, that are kept
-PAIRS_AT_ONCE = 2_000_000
+PAIRS_AT_ONCE = 2_000_000  # places of a product of matrices that are held in one go
 VANISHED = 1e-290  # sums of products below this are bounded from below instead
-FEW = 1.5
-ALONE = 1.01
+FEW = 1.5  # true records in question: with fewer the error plays hardly any part
+ALONE = 1.01  # true records in question: with fewer it plays none
 
 FLAT = (
     "his values are off: his probabilities are rough, because any true value is as likely to him as any other"

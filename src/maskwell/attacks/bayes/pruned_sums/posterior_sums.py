@@ -25,13 +25,13 @@ from ...protocol import NOBODY, Bools, Ints
 from ..posterior_odds import SURE
 from .trees import Points, Trees, TreeSums
 
-LARGEST_EPS = 0.1
+LARGEST_EPS = 0.1  # of the mass neglected: beyond, a posterior would say little
 WHOLE = 1e-15  # what a sum may lack that is taken for whole
 
 
 @dataclass(frozen=True, slots=True)
 class PrunedBest:
-    """What `ranking.Best` has, the log weight of the best as it is part of the total, and `neglected`.
+    """What `BestCandidates` has, the log weight of the best as it is part of the total, and `neglected`.
 
     Every posterior is right within a factor of 1 + neglected.
     """
@@ -261,7 +261,7 @@ def _trees_of_possible(candidates: Points, offset: Floats) -> tuple[Ints, Trees]
 
 
 def _lowest(top: Floats) -> Floats:
-    """Return the lowest score that is as good as a best one, as `ranking` has it."""
+    """Return the lowest score that is as good as a best one, as `candidate_scores` has it."""
     return np.asarray(top - SAME_SCORE * np.maximum(np.abs(top), 1.0))
 
 

@@ -18,7 +18,7 @@ from numpy.polynomial import chebyshev
 from ....table import Floats
 from ...protocol import Ints
 
-DEGREE = 10
+DEGREE = 10  # of the polynomial of a panel; where it misses FIT the function itself is asked
 FEW_NODES = 24  # a sum over so few needs no table
 WORTH = 20_000  # pairs from which on a table is made
 FIT = 1e-11  # to which a polynomial must give the log, relative to it where it is above 1

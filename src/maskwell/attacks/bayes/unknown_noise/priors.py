@@ -32,7 +32,7 @@ from ....tolerances import is_real
 from .prior_families import Distribution, GammaPower, LogNormal, Own, ResolvedPrior
 
 FAMILIES = ("inverse gamma", "gamma", "lognormal")
-WIDEST, TIGHTEST = 1.0, 1e6
+WIDEST, TIGHTEST = 1.0, 1e6  # of mean_over_sd
 SIXTH = 6.0  # a range is taken for six sds
 
 

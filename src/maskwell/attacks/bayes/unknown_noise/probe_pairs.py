@@ -22,7 +22,7 @@ from ....table import Floats, Table
 from ...protocol import Ints
 
 LOOKED_AT = 10  # records whose candidates are looked through, of each table
-CANDIDATES = 1_000
+CANDIDATES = 1_000  # of each of these records
 DEPTHS = (0.0, 3.0, 20.0, 60.0)  # how far below the best of a record's candidates, in logs, pairs are taken
 WITHIN_UNIT = 0.3  # of its unit a released value is taken to be from itself
 
