@@ -11,7 +11,7 @@ import pytest
 import maskwell as mw
 from maskwell.attacks import ATTACKS, attack, attack_from_dict
 from maskwell.attacks.attack_run import attack_by
-from maskwell.attacks.blocks import Search
+from maskwell.attacks.blocks import RecordSearch
 from maskwell.attacks.protocol import Attack, Guess, check_attack, mark
 from maskwell.errors import BadPlan
 
@@ -197,7 +197,7 @@ def test_the_fields_may_come_first(plan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closest(Search):
+class Closest(RecordSearch):
     """Link to the released record of the block that is closest in one column: all that a new intruder needs."""
 
     column: str = "TAX"

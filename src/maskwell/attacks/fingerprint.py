@@ -22,7 +22,7 @@ from ..masking import Masking, Release
 from ..schema import OPEN, Schema
 from ..table import Table
 from .attack_run import attack_by
-from .blocks import Search, check_fields, frozen_names, joint_codes
+from .blocks import RecordSearch, check_fields, frozen_names, joint_codes
 from .candidate_scores import Blocks
 from .protocol import NOBODY, Attack, Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from .risk import Risk
@@ -50,7 +50,7 @@ DRAWS = 5  # of the noise, to see how many come to lie there
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fingerprint(Search):
+class Fingerprint(RecordSearch):
     """Link records that are alone with all that no noise changes.
 
     A fingerprint has the values of every column that leaves without noise (blocks and weights too, as they leave:

@@ -18,7 +18,7 @@ from ...masking import Release
 from ...schema import Column
 from ...table import Floats, Table
 from ..agreement import is_comparable, is_number
-from ..blocks import Search, check_fields
+from ..blocks import RecordSearch, check_fields
 from ..candidate_scores import (
     Batch,
     BestCandidates,
@@ -45,7 +45,7 @@ WEIGHTS = "weights is {field: weight} or a symmetric positive semi-definite matr
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearestRecord(Search):
+class NearestRecord(RecordSearch):
     """Link every record to the nearest in its block, and measure h: how far from the target the linked record lies.
 
     `fields` are amounts (the schema's key columns that are numbers). `distance` is one of
