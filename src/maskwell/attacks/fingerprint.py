@@ -18,7 +18,7 @@ import numpy as np
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, MaskwellWarning, raise_all
 from ..keys import Key
-from ..masking import Masking, Release
+from ..masking import Mask, Masking, Release
 from ..schema import OPEN, Schema
 from ..table import Table
 from .attack_run import attack_by
@@ -204,7 +204,7 @@ class Fingerprint(RecordSearch):
 
 
 def floor_of(
-    mask: Any, table: Table, targets_of: Attack | None = None, *, columns: Sequence[str] | None = None
+    mask: Mask, table: Table, targets_of: Attack | None = None, *, columns: Sequence[str] | None = None
 ) -> Risk:
     """Return what `Fingerprint` would find in a release by this mask, before any noise is drawn.
 
@@ -250,7 +250,7 @@ def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
     )
 
 
-def _over_draws(plan: Fingerprint, mask: Any, table: Table) -> Risk:
+def _over_draws(plan: Fingerprint, mask: Mask, table: Table) -> Risk:
     """Return what is found on average over some draws of the noise."""
     from ..masking import apply
 
