@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import re
 import stat
@@ -441,6 +442,113 @@ def test_contributing_lists_the_floors_as_they_are():
     assert {int(floor): set(re.findall(r"`(\w+)`", rooms)) for floor, rooms in lines} == dict(
         enumerate(FLOORS)
     )
+
+
+# Protocols: nobody asks whether a plan has an attribute.
+
+# What is left: the values of formulae's trees, pyarrow's types, the user's own functions and distributions, the
+# operating system, and figures of a report that several kinds of results have or have not.
+MOST_ASKED = 32
+PLANS = {"plan", "mask", "law", "attack", "check", "noise", "spread", "engine", "sampler"}
+
+
+def asked_attributes(source: str) -> Iterator[str]:
+    """The `getattr` and `hasattr` with a literal name of a module, as code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            literal = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+            if literal and node.func.id in ("getattr", "hasattr"):
+                yield ast.unparse(node)
+
+
+def asks_a_plan(code: str) -> bool:
+    """Whether it is a plan, a mask, a law or the like that is asked."""
+    return bool(PLANS & set(re.findall(r"\w+", code.split(",")[0])))
+
+
+def test_few_ask_whether_something_has_an_attribute_and_nobody_asks_a_plan():
+    found = [
+        (str(path.relative_to(PACKAGE)), code)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for code in asked_attributes(path.read_text(encoding="utf-8"))
+    ]
+    assert len(found) <= MOST_ASKED
+    assert [one for one in found if asks_a_plan(one[1])] == []
+
+
+@pytest.mark.parametrize("name", ["plan", "risk.attack", "self.mask", "law.noise", "mask"])
+def test_a_plan_that_is_asked_would_be_found(name):
+    code = f"if getattr({name}, 'targets', None) or hasattr({name}, 'error'):\n    pass"
+    assert [asks_a_plan(one) for one in asked_attributes(code)] == [True, True]
+    assert list(asked_attributes(f"getattr({name}, option)\n{name}.targets")) == []
+
+
+# Types: nothing public takes or gives `Any`, but at the border to dataframes, Arrow and arviz.
+
+BORDERS = {
+    "Posterior.predict.new",
+    "Posterior.to_arviz.return",
+    "Release.to_frame.return",
+    "Table.array.return",
+    "Table.from_frame.frame",
+    "Table.ids.return",
+    "Table.to_frame.return",
+    "Table.written.return",
+    "attacks.Belief.labels",
+    "datasets.housing_arrays.return",
+    "utility.Model.of.given",
+}
+
+
+def public_names() -> Iterator[tuple[str, object]]:
+    """The names at the top and those of its rooms, each thing once, by its first name."""
+    import maskwell
+
+    seen: set[int] = set()
+    rooms = [name for name in maskwell.__all__ if inspect.ismodule(getattr(maskwell, name))]
+    places = [("", maskwell), *((f"{name}.", getattr(maskwell, name)) for name in rooms)]
+    for prefix, room in places:
+        for name in getattr(room, "__all__", ()):
+            thing = getattr(room, name)
+            if not inspect.ismodule(thing) and id(thing) not in seen:
+                seen.add(id(thing))
+                yield prefix + name, thing
+
+
+def annotations(name: str, thing: object) -> Iterator[tuple[str, str]]:
+    """The annotations of a function, or of the public fields and methods of a class."""
+    if inspect.isfunction(thing):
+        yield from ((f"{name}.{key}", said) for key, said in thing.__annotations__.items())
+    elif inspect.isclass(thing):
+        own = inspect.get_annotations(thing)
+        yield from ((f"{name}.{key}", said) for key, said in own.items() if not key.startswith("_"))
+        for key, member in vars(thing).items():
+            if not key.startswith("_"):
+                inner = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                yield from annotations(f"{name}.{key}", inner if inspect.isfunction(inner) else None)
+
+
+def says_any(annotation: object) -> bool:
+    """Whether an annotation leaves open what is taken or given; plain data (JSON) may hold anything."""
+    said = re.sub(r"\b(dict|Mapping)\[str, Any\]", "", str(annotation))
+    return re.search(r"\bAny\b", said) is not None
+
+
+def test_nothing_public_takes_or_gives_anything_but_at_a_border():
+    found = {
+        place for name, thing in public_names() for place, said in annotations(name, thing) if says_any(said)
+    }
+    assert found == BORDERS
+
+
+def test_an_open_annotation_would_be_found():
+    def verb(plan: "Any", data: "dict[str, Any]") -> "list[Any]":  # noqa: F821, UP037
+        return []
+
+    assert [place for place, said in annotations("verb", verb) if says_any(said)] == [
+        "verb.plan",
+        "verb.return",
+    ]
 
 
 # Names: a module is called by a noun of the field, and a class by a name of its own.
