@@ -427,6 +427,22 @@ def test_a_right_example_passes(block, session):
     assert session.run(block) == []
 
 
+NO_FILE = "$ maskwell inspect no.csv\nerror: the file 'no.csv' cannot be read: No such file or directory\n"
+
+
+@pytest.mark.parametrize("in_process", [False, True])
+def test_a_command_prints_and_ends_alike_in_this_process_and_in_its_own(session, in_process):
+    session.in_process = in_process
+    assert session.run(console(NO_FILE + "$ echo $?\n2\n")) == []
+    for wrong in (
+        NO_FILE,
+        "$ maskwell --version\nmaskwell\n",
+        NO_FILE + "$ echo $?\n1\n",
+        "$ maskwell inspect no.csv\nerror\n$ echo $?\n2\n",
+    ):
+        assert len(session.run(console(wrong))) == 1
+
+
 def test_the_commands_of_the_examples_are_those_under_test(session):
     status, output = session.shell("python -c 'import sys; print(sys.prefix)'; command -v maskwell")
     assert status == 0
