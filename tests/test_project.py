@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from html.parser import HTMLParser
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
@@ -188,15 +190,35 @@ def test_every_import_of_the_package_is_declared():
     assert undeclared == []
 
 
+@dataclass(frozen=True)
+class Outline:
+    """What tests ask of the syntax of a module: all its imports, and the names that it defines."""
+
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+    functions: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+@cache
+def outlines() -> dict[Path, Outline]:
+    """Every module of the package, parsed once."""
+    return {path: outline(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def outline(source: str) -> Outline:
+    tree = ast.parse(source)
+    imports = tuple(node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    functions = tuple(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    return Outline(imports, functions, tuple(n.name for n in tree.body if isinstance(n, ast.ClassDef)))
+
+
 def top_level_imports() -> Iterator[tuple[str, str]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, own in outlines().items():
+        for node in own.imports:
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                names = [node.module or ""]
             else:
-                continue
+                names = [] if node.level else [node.module or ""]
             for name in names:
                 yield str(path.relative_to(ROOT)), name.split(".")[0]
 
@@ -332,15 +354,15 @@ def module_name(path: Path) -> tuple[str, ...]:
     return path.relative_to(PACKAGE).with_suffix("").parts
 
 
-def imported(tree: ast.AST, module: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def imported(own: Outline, module: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """The modules of the package that a module imports; `()` is the package's public face."""
-    for node in ast.walk(tree):
+    for node in own.imports:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top, *rest = alias.name.split(".")
                 if top == "maskwell":
                     yield tuple(rest)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = origin(node, module)
             if base is not None:
                 yield from (
@@ -356,7 +378,7 @@ def origin(node: ast.ImportFrom, module: tuple[str, ...]) -> tuple[str, ...] | N
     return tail[1:] if tail[:1] == ("maskwell",) else None
 
 
-def misplaced(source: str, module: tuple[str, ...]) -> list[str]:
+def misplaced(own: Outline, module: tuple[str, ...]) -> list[str]:
     """What is wrong with the imports of a module of the package, in words."""
     room = module[0]
     if room in DOORS:
@@ -364,7 +386,7 @@ def misplaced(source: str, module: tuple[str, ...]) -> list[str]:
     if room not in FLOOR:
         return [f"the room {room} is on no floor"]
     problems = []
-    for target in imported(ast.parse(source), module):
+    for target in imported(own, module):
         if not target:
             if room not in FLOORS[-1]:
                 problems.append(f"{room} imports the public face")
@@ -380,8 +402,8 @@ def misplaced(source: str, module: tuple[str, ...]) -> list[str]:
 def test_imports_point_down():
     problems = [
         f"{path.relative_to(ROOT)}: {problem}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for problem in misplaced(path.read_text(encoding="utf-8"), module_name(path))
+        for path, own in outlines().items()
+        for problem in misplaced(own, module_name(path))
     ]
     assert problems == []
 
@@ -412,7 +434,7 @@ def test_imports_point_down():
     ],
 )
 def test_a_misplaced_import_would_be_found(module, line, problem):
-    assert misplaced(line, tuple(module.split("."))) == [problem]
+    assert misplaced(outline(line), tuple(module.split("."))) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -432,7 +454,7 @@ def test_a_misplaced_import_would_be_found(module, line, problem):
     ],
 )
 def test_a_well_placed_import_passes(module, line):
-    assert misplaced(line, tuple(module.split("."))) == []
+    assert misplaced(outline(line), tuple(module.split("."))) == []
 
 
 def test_contributing_lists_the_floors_as_they_are():
@@ -571,10 +593,10 @@ def is_participle(name: str) -> bool:
 
 
 def public_classes() -> Iterator[tuple[str, str]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                yield node.name, str(path.relative_to(PACKAGE))
+    for path, own in outlines().items():
+        for name in own.classes:
+            if not name.startswith("_"):
+                yield name, str(path.relative_to(PACKAGE))
 
 
 def test_modules_are_not_named_by_participles():
@@ -588,10 +610,10 @@ def test_modules_are_not_named_by_participles():
 
 def test_functions_are_not_named_by_participles_alone():
     found = [
-        f"{path.relative_to(PACKAGE)}:{node.name}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef) and is_participle(node.name.strip("_"))
+        f"{path.relative_to(PACKAGE)}:{name}"
+        for path, own in outlines().items()
+        for name in own.functions
+        if is_participle(name.strip("_"))
     ]
     assert found == []
 
