@@ -180,7 +180,7 @@ class _Balance:
         """Return u and v of every row."""
         u, v = np.empty(self.count), np.empty(self.count)
         for number, members in enumerate(_classes(starts, self.count)):
-            u[members], v[members] = _balanced(self._mean(number, members))
+            u[members], v[members] = sinkhorn_factors(self._mean(number, members))
         return u, v
 
     def _mean(self, number: int, members: Integers) -> Floats:
@@ -191,7 +191,7 @@ class _Balance:
         return np.asarray(total)
 
 
-def _balanced(matrix: Floats) -> tuple[Floats, Floats]:
+def sinkhorn_factors(matrix: Floats) -> tuple[Floats, Floats]:
     """Return u and v that make all rows and columns of u_i m_ij v_j sum to 1 (Sinkhorn); what is 0 stays 0."""
     least = np.finfo(np.float64).tiny
     u, v = np.ones(len(matrix)), np.ones(len(matrix))
