@@ -26,8 +26,10 @@ help:
 demo: .venv/.ready-to-run
 	@$(BIN)/maskwell demo
 
+# Bytecode is written whatever the environment says: without it every worker rewrites all assertions and every program
+# that a test starts compiles its modules anew. There are as many workers as cores: threads of matrix products would wait.
 test: .venv/.ready-to-develop
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: lint types docs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -174,6 +175,14 @@ def common_draws() -> Iterator[None]:
     GENERATORS.update({label: once(label) for label in plain})
     yield
     GENERATORS.update(plain)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_wait_for_the_disk() -> Iterator[None]:
+    """Leave out the wait for the disk after each file: what is synced, and when, is a test of `io.bundle`."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 LONGEST = ("tests/golden/test_golden.py::test_figures_are_as_they_were[calibrate]", "tests/test_examples.py")

@@ -16,12 +16,16 @@ import numpy as np
 import pytest
 
 import maskwell.masks as masks
+from maskwell.attacks import BayesIntruder, Fingerprint, NearestRecord, attack
+from maskwell.calibration import expected_risk
 from maskwell.card import NoiseCard
+from maskwell.checks import audit
+from maskwell.checks.catalogue import checks
 from maskwell.engines.local import Local
 from maskwell.engines.random_parts import ChoppedEngine
 from maskwell.keys import Key, Stream
-from maskwell.laws import Power, Step
-from maskwell.masking import Masking, Release, WrittenPlan, apply, read_release
+from maskwell.laws import Additive, Normal, Outlet, Power, Step
+from maskwell.masking import Mask, Masking, Release, Setting, WrittenPlan, apply, read_release
 from maskwell.masking.results import record_blocks
 from maskwell.masks import (
     MASKS,
@@ -136,11 +140,20 @@ def test_every_mask_is_public():
     assert all(MASKS[name].__name__ == name for name in MASKS)
 
 
-def test_a_new_mask_is_found_and_asks_for_its_example(monkeypatch: pytest.MonkeyPatch):
-    @dataclass(frozen=True)
-    class Blur(WrittenPlan):
-        columns: tuple[str, ...]
+@dataclass(frozen=True)
+class Blur(WrittenPlan):
+    """Add normal noise of one sd: all that a new mask needs beside its line in MASKS."""
 
+    columns: tuple[str, ...]
+    sd: float = 100.0
+
+    def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
+        """Resolve the plan to the law of the noise."""
+        outlets = tuple(Outlet(table.schema[name].step) for name in self.columns)
+        return NoiseCard((Additive(self.columns, Normal((self.sd,) * len(self.columns)), outlets),))
+
+
+def test_a_new_mask_is_found_and_asks_for_its_example(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(MASKS, "Blur", Blur)
     assert without_example() == [
         "Blur is in MASKS and has no example: add one, a plan of Blur for the table `people`, to EXAMPLES in "
@@ -150,6 +163,33 @@ def test_a_new_mask_is_found_and_asks_for_its_example(monkeypatch: pytest.Monkey
     monkeypatch.setitem(EXAMPLES, "Blur", [Blur(("TAX",))])
     assert without_example() == []
     assert examples()[-1].values == ("Blur", Blur(("TAX",)))
+
+
+def test_a_new_mask_keeps_the_contract_and_is_attacked_audited_and_calibrated_by_its_line_alone(
+    people: Table, study_key: Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(MASKS, "Blur", Blur)
+    plan = Blur(("TAX",))
+    assert isinstance(plan, Mask)
+    test_plans_are_frozen(plan)
+    test_plans_are_plain_data_and_back(plan)
+    test_plans_hold_no_data(plan, people, study_key)
+    test_cards_survive_json(plan, people, study_key)
+    test_what_was_drawn_is_possible_under_the_card(plan, people, study_key)
+    for engine in ENGINES:
+        test_engines_give_the_same_bits(plan, engine, people, study_key)
+    test_a_record_has_the_same_noise_in_any_subset(plan, people, study_key)
+    test_same_key_same_bytes_in_any_order_and_format(plan, "parquet", people, study_key, tmp_path)
+    test_another_key_gives_another_order_other_ids_and_other_noise(plan, people, study_key)
+    test_closed_cells_stay_closed_and_other_columns_stay_as_they_are(plan, people, study_key)
+    test_no_id_key_or_dropped_text_is_in_the_release(plan, people, study_key)
+    masking = apply(plan, people, key=study_key)
+    risks = attack({"by the law": BayesIntruder(match_blocks=("REGION",)), "alone": Fingerprint()}, masking)
+    assert risks["by the law"].fields[0] == "TAX"
+    assert risks["by the law"].rate > risks["by the law"].baseline
+    others = [check.name for check in checks() if check.name != "informed links"]
+    assert audit(masking, risks=risks, left_out=others)["informed links"].figure > 0
+    assert expected_risk(plan, people, NearestRecord(), replicates=2, seed=1).largest.rate.mean > 0
 
 
 # --- plans

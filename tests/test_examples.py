@@ -3,7 +3,8 @@
 The blocks of one page run in order, in one temporary folder. In `python` blocks, `>>>` examples run by doctest
 in one namespace a page; blocks without prompts must be valid Python. In `console` blocks every `$ command` runs in
 a shell: its output must be what is shown (`...` stands for any text), or where nothing is shown it must succeed.
-A command that is meant to fail is followed by `$ echo $?`.
+A command that is meant to fail is followed by `$ echo $?`. Where pages have more than a few commands of maskwell, those
+without pipes and the like run in this process, which is spared loading everything for each.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib.util
+import io
 import os
 import re
 import shlex
@@ -26,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [path for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md") if path.exists()]
 PAGES += sorted((ROOT / "docs").rglob("[!_]*.md"))
 
+FEW = 2  # commands of maskwell on a page that has a shell and a process for each
 RUN = {"maskwell", "python", "cat", "cp", "head", "ls", "mkdir", "tail", "wc"}
 NOT_RUN = {"make", "pip", "git"}  # these set up the machine or the checkout
 STAYS = {"maskwell studio"}  # and these wait for people
@@ -109,6 +112,7 @@ class Session:
     folder: Path
     names: dict[str, object] = field(default_factory=lambda: {"__name__": "__main__"})
     status: int = 0
+    in_process: bool = False
 
     def run(self, block: Block) -> list[str]:
         """The failures of a block, one text each."""
@@ -147,7 +151,8 @@ class Session:
         words = shlex.split(step.command)
         if words[0] not in RUN:
             return [f"line {step.line}: examples do not run `{words[0]}`, only {', '.join(sorted(RUN))}"]
-        self.status, output = self.shell(step.command)
+        run = in_this_process if self.in_process and is_plain(step.command) else self.shell
+        self.status, output = run(step.command)
         if self.status and not may_fail:
             return [f"line {step.line}: `{step.command}` exited with {self.status}:\n{output}"]
         return differences(step, output) if step.output else []
@@ -164,6 +169,27 @@ class Session:
             timeout=TIMEOUT_SECONDS,
         )
         return done.returncode, done.stdout
+
+
+def is_plain(command: str) -> bool:
+    """Whether a command is one of maskwell that needs no shell."""
+    return shlex.split(command)[0] == "maskwell" and not re.search(r"[|<>;&$`*]", command)
+
+
+def in_this_process(command: str) -> tuple[int, str]:
+    """Run a command of maskwell here, and return its status and what it printed."""
+    from maskwell import cli
+
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cli, "_stop_cleanly", lambda: None)  # the signals belong to pytest
+        patched.setattr(sys, "argv", shlex.split(command))
+        patched.setattr(sys, "stdout", printed)
+        patched.setattr(sys, "stderr", printed)
+        with pytest.raises(SystemExit) as ending:
+            cli.main()
+    code = ending.value.code
+    return code if isinstance(code, int) else int(code is not None), printed.buffer.getvalue().decode()
 
 
 def is_not_run(command: str) -> bool:
@@ -240,9 +266,9 @@ def session(tmp_path, monkeypatch) -> Session:
 @pytest.mark.filterwarnings("ignore::maskwell.errors.MaskwellWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_examples_print_what_they_show(page, session):
-    failures = [
-        failure for block in blocks(page.read_text(encoding="utf-8")) for failure in session.run(block)
-    ]
+    text = page.read_text(encoding="utf-8")
+    session.in_process = len(re.findall(r"^ *\$ maskwell\b", text, re.MULTILINE)) > FEW
+    failures = [failure for block in blocks(text) for failure in session.run(block)]
     assert not failures, f"{page.relative_to(ROOT)}\n" + "\n".join(failures)
 
 
@@ -399,6 +425,22 @@ def test_a_wrong_example_fails_once_and_names_its_line(block, session):
 )
 def test_a_right_example_passes(block, session):
     assert session.run(block) == []
+
+
+NO_FILE = "$ maskwell inspect no.csv\nerror: the file 'no.csv' cannot be read: No such file or directory\n"
+
+
+@pytest.mark.parametrize("in_process", [False, True])
+def test_a_command_prints_and_ends_alike_in_this_process_and_in_its_own(session, in_process):
+    session.in_process = in_process
+    assert session.run(console(NO_FILE + "$ echo $?\n2\n")) == []
+    for wrong in (
+        NO_FILE,
+        "$ maskwell --version\nmaskwell\n",
+        NO_FILE + "$ echo $?\n1\n",
+        "$ maskwell inspect no.csv\nerror\n$ echo $?\n2\n",
+    ):
+        assert len(session.run(console(wrong))) == 1
 
 
 def test_the_commands_of_the_examples_are_those_under_test(session):

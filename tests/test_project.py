@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import re
 import stat
@@ -10,6 +11,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from html.parser import HTMLParser
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
@@ -187,15 +190,35 @@ def test_every_import_of_the_package_is_declared():
     assert undeclared == []
 
 
+@dataclass(frozen=True)
+class Outline:
+    """What tests ask of the syntax of a module: all its imports, and the names that it defines."""
+
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+    functions: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+@cache
+def outlines() -> dict[Path, Outline]:
+    """Every module of the package, parsed once."""
+    return {path: outline(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def outline(source: str) -> Outline:
+    tree = ast.parse(source)
+    imports = tuple(node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    functions = tuple(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    return Outline(imports, functions, tuple(n.name for n in tree.body if isinstance(n, ast.ClassDef)))
+
+
 def top_level_imports() -> Iterator[tuple[str, str]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, own in outlines().items():
+        for node in own.imports:
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                names = [node.module or ""]
             else:
-                continue
+                names = [] if node.level else [node.module or ""]
             for name in names:
                 yield str(path.relative_to(ROOT)), name.split(".")[0]
 
@@ -331,15 +354,15 @@ def module_name(path: Path) -> tuple[str, ...]:
     return path.relative_to(PACKAGE).with_suffix("").parts
 
 
-def imported(tree: ast.AST, module: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def imported(own: Outline, module: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """The modules of the package that a module imports; `()` is the package's public face."""
-    for node in ast.walk(tree):
+    for node in own.imports:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top, *rest = alias.name.split(".")
                 if top == "maskwell":
                     yield tuple(rest)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = origin(node, module)
             if base is not None:
                 yield from (
@@ -355,7 +378,7 @@ def origin(node: ast.ImportFrom, module: tuple[str, ...]) -> tuple[str, ...] | N
     return tail[1:] if tail[:1] == ("maskwell",) else None
 
 
-def misplaced(source: str, module: tuple[str, ...]) -> list[str]:
+def misplaced(own: Outline, module: tuple[str, ...]) -> list[str]:
     """What is wrong with the imports of a module of the package, in words."""
     room = module[0]
     if room in DOORS:
@@ -363,7 +386,7 @@ def misplaced(source: str, module: tuple[str, ...]) -> list[str]:
     if room not in FLOOR:
         return [f"the room {room} is on no floor"]
     problems = []
-    for target in imported(ast.parse(source), module):
+    for target in imported(own, module):
         if not target:
             if room not in FLOORS[-1]:
                 problems.append(f"{room} imports the public face")
@@ -379,8 +402,8 @@ def misplaced(source: str, module: tuple[str, ...]) -> list[str]:
 def test_imports_point_down():
     problems = [
         f"{path.relative_to(ROOT)}: {problem}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for problem in misplaced(path.read_text(encoding="utf-8"), module_name(path))
+        for path, own in outlines().items()
+        for problem in misplaced(own, module_name(path))
     ]
     assert problems == []
 
@@ -411,7 +434,7 @@ def test_imports_point_down():
     ],
 )
 def test_a_misplaced_import_would_be_found(module, line, problem):
-    assert misplaced(line, tuple(module.split("."))) == [problem]
+    assert misplaced(outline(line), tuple(module.split("."))) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -431,7 +454,7 @@ def test_a_misplaced_import_would_be_found(module, line, problem):
     ],
 )
 def test_a_well_placed_import_passes(module, line):
-    assert misplaced(line, tuple(module.split("."))) == []
+    assert misplaced(outline(line), tuple(module.split("."))) == []
 
 
 def test_contributing_lists_the_floors_as_they_are():
@@ -441,6 +464,113 @@ def test_contributing_lists_the_floors_as_they_are():
     assert {int(floor): set(re.findall(r"`(\w+)`", rooms)) for floor, rooms in lines} == dict(
         enumerate(FLOORS)
     )
+
+
+# Protocols: nobody asks whether a plan has an attribute.
+
+# What is left: the values of formulae's trees, pyarrow's types, the user's own functions and distributions, the
+# operating system, and figures of a report that several kinds of results have or have not.
+MOST_ASKED = 32
+PLANS = {"plan", "mask", "law", "attack", "check", "noise", "spread", "engine", "sampler"}
+
+
+def asked_attributes(source: str) -> Iterator[str]:
+    """The `getattr` and `hasattr` with a literal name of a module, as code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            literal = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+            if literal and node.func.id in ("getattr", "hasattr"):
+                yield ast.unparse(node)
+
+
+def asks_a_plan(code: str) -> bool:
+    """Whether it is a plan, a mask, a law or the like that is asked."""
+    return bool(PLANS & set(re.findall(r"\w+", code.split(",")[0])))
+
+
+def test_few_ask_whether_something_has_an_attribute_and_nobody_asks_a_plan():
+    found = [
+        (str(path.relative_to(PACKAGE)), code)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for code in asked_attributes(path.read_text(encoding="utf-8"))
+    ]
+    assert len(found) <= MOST_ASKED
+    assert [one for one in found if asks_a_plan(one[1])] == []
+
+
+@pytest.mark.parametrize("name", ["plan", "risk.attack", "self.mask", "law.noise", "mask"])
+def test_a_plan_that_is_asked_would_be_found(name):
+    code = f"if getattr({name}, 'targets', None) or hasattr({name}, 'error'):\n    pass"
+    assert [asks_a_plan(one) for one in asked_attributes(code)] == [True, True]
+    assert list(asked_attributes(f"getattr({name}, option)\n{name}.targets")) == []
+
+
+# Types: nothing public takes or gives `Any`, but at the border to dataframes, Arrow and arviz.
+
+BORDERS = {
+    "Posterior.predict.new",
+    "Posterior.to_arviz.return",
+    "Release.to_frame.return",
+    "Table.array.return",
+    "Table.from_frame.frame",
+    "Table.ids.return",
+    "Table.to_frame.return",
+    "Table.written.return",
+    "attacks.Belief.labels",
+    "datasets.housing_arrays.return",
+    "utility.Model.of.given",
+}
+
+
+def public_names() -> Iterator[tuple[str, object]]:
+    """The names at the top and those of its rooms, each thing once, by its first name."""
+    import maskwell
+
+    seen: set[int] = set()
+    rooms = [name for name in maskwell.__all__ if inspect.ismodule(getattr(maskwell, name))]
+    places = [("", maskwell), *((f"{name}.", getattr(maskwell, name)) for name in rooms)]
+    for prefix, room in places:
+        for name in getattr(room, "__all__", ()):
+            thing = getattr(room, name)
+            if not inspect.ismodule(thing) and id(thing) not in seen:
+                seen.add(id(thing))
+                yield prefix + name, thing
+
+
+def annotations(name: str, thing: object) -> Iterator[tuple[str, str]]:
+    """The annotations of a function, or of the public fields and methods of a class."""
+    if inspect.isfunction(thing):
+        yield from ((f"{name}.{key}", said) for key, said in thing.__annotations__.items())
+    elif inspect.isclass(thing):
+        own = inspect.get_annotations(thing)
+        yield from ((f"{name}.{key}", said) for key, said in own.items() if not key.startswith("_"))
+        for key, member in vars(thing).items():
+            if not key.startswith("_"):
+                inner = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                yield from annotations(f"{name}.{key}", inner if inspect.isfunction(inner) else None)
+
+
+def says_any(annotation: object) -> bool:
+    """Whether an annotation leaves open what is taken or given; plain data (JSON) may hold anything."""
+    said = re.sub(r"\b(dict|Mapping)\[str, Any\]", "", str(annotation))
+    return re.search(r"\bAny\b", said) is not None
+
+
+def test_nothing_public_takes_or_gives_anything_but_at_a_border():
+    found = {
+        place for name, thing in public_names() for place, said in annotations(name, thing) if says_any(said)
+    }
+    assert found == BORDERS
+
+
+def test_an_open_annotation_would_be_found():
+    def verb(plan: "Any", data: "dict[str, Any]") -> "list[Any]":  # noqa: F821, UP037
+        return []
+
+    assert [place for place, said in annotations("verb", verb) if says_any(said)] == [
+        "verb.plan",
+        "verb.return",
+    ]
 
 
 # Names: a module is called by a noun of the field, and a class by a name of its own.
@@ -463,10 +593,10 @@ def is_participle(name: str) -> bool:
 
 
 def public_classes() -> Iterator[tuple[str, str]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                yield node.name, str(path.relative_to(PACKAGE))
+    for path, own in outlines().items():
+        for name in own.classes:
+            if not name.startswith("_"):
+                yield name, str(path.relative_to(PACKAGE))
 
 
 def test_modules_are_not_named_by_participles():
@@ -480,10 +610,10 @@ def test_modules_are_not_named_by_participles():
 
 def test_functions_are_not_named_by_participles_alone():
     found = [
-        f"{path.relative_to(PACKAGE)}:{node.name}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef) and is_participle(node.name.strip("_"))
+        f"{path.relative_to(PACKAGE)}:{name}"
+        for path, own in outlines().items()
+        for name in own.functions
+        if is_participle(name.strip("_"))
     ]
     assert found == []
 

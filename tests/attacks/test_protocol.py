@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,9 @@ import pytest
 import maskwell as mw
 from maskwell.attacks import ATTACKS, attack, attack_from_dict
 from maskwell.attacks.attack_run import attack_by
-from maskwell.attacks.protocol import mark
+from maskwell.attacks.blocks import RecordSearch
+from maskwell.attacks.protocol import Attack, Guess, check_attack, mark
+from maskwell.errors import BadPlan
 
 AMOUNTS = ("INCOME", "TAX", "AGE")
 EXAMPLES = {
@@ -101,6 +103,17 @@ def masking(people):
 
 
 @pytest.mark.parametrize("plan", every_example())
+def test_a_plan_states_all_that_is_asked_of_it(plan):
+    """Every member of the protocol is there, and where a plan does not say otherwise it is the default."""
+    assert isinstance(plan, Attack)
+    assert check_attack(plan) is plan
+    for name, member in vars(Attack).items():
+        if isinstance(member, property):
+            assert member.__doc__
+            assert not isinstance(getattr(plan, name), property)
+
+
+@pytest.mark.parametrize("plan", every_example())
 def test_a_plan_is_frozen_and_holds_no_data(plan):
     with pytest.raises(FrozenInstanceError):
         setattr(plan, fields(plan)[0].name, None)
@@ -181,3 +194,72 @@ def test_the_fields_may_come_first(plan):
     assert plan("A") == plan(fields=("A",))
     with pytest.raises(TypeError):
         plan(("A",), "best")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closest(RecordSearch):
+    """Link to the released record of the block that is closest in one column: all that a new intruder needs."""
+
+    column: str = "TAX"
+
+    def guess(self, known, release, order_of):
+        """Answer who is who, ties shared."""
+        ours, theirs = self.blocks_of(known.targets, release.table)
+        x, z = (
+            np.nan_to_num(table.floats(self.column), nan=-1e9) for table in (known.targets, release.table)
+        )
+        order = order_of(release.table, "released")
+        shares = ours[:, None] == theirs[None, :]
+        far = np.where(shares, np.abs(x[:, None] - z[None, :]), np.inf)
+        best = far.min(axis=1)
+
+        def partners(record):
+            ranked = order[np.argsort(far[record][order], kind="stable")]
+            return ranked[(far[record][ranked] > best[record]) & shares[record][ranked]]
+
+        return Guess(
+            searcher=np.arange(len(x)),
+            found=order[np.argmin(far[:, order], axis=1)],
+            score=-best,
+            ties=(far == best[:, None]).sum(axis=1),
+            candidates=shares.sum(axis=1),
+            claimed=best < 1e8,
+            kind=np.zeros(len(x), np.int64),
+            kinds=("closest",),
+            is_tied=lambda rows, found: far[rows, found] == best[rows],
+            in_block=lambda rows, found: shares[rows, found],
+            partners=partners,
+            figures={"fields": (self.column,)},
+        )
+
+
+def test_a_new_intruder_keeps_the_contract_and_attacks_by_its_line_alone(people, masking, monkeypatch):
+    monkeypatch.setitem(ATTACKS, "Closest", Closest)
+    with pytest.raises(AssertionError, match="EXAMPLES"):
+        test_every_attack_has_an_example()
+    plan = Closest(match_blocks=("REGION",))
+    monkeypatch.setitem(EXAMPLES, "Closest", [plan])
+    test_every_attack_has_an_example()
+    assert every_example()[-1].values == (plan,)
+    test_a_plan_states_all_that_is_asked_of_it(plan)
+    test_a_plan_is_frozen_and_holds_no_data(plan)
+    test_a_plan_can_be_written_and_read(plan)
+    test_permuted_links_change_what_is_correct_and_nothing_else(plan, masking)
+    test_the_order_of_the_file_changes_nothing(plan, people, masking)
+    test_figures_hang_together(plan, masking)
+    test_guessing_on_pure_noise_is_at_the_baseline(plan, people, masking)
+    risks = attack({"closest": plan, "nearest": mw.NearestRecord(match_blocks=("REGION",))}, masking)
+    assert risks["closest"].rate > risks["closest"].baseline
+    few = attack(replace(plan, targets=mw.attacks.Sample(50)), masking)
+    assert (few.targets, few.interval is None) == (50, False)
+    assert mw.swap(masking, plan, mw.tolerances.SwapShare(0.5)).swapping.swaps > 0
+
+
+def test_of_several_intruders_the_risks_come_by_name_and_of_one_the_risk(masking):
+    plan = mw.Linkage(fields=AMOUNTS, match_blocks=("REGION",))
+    assert isinstance(attack(plan, masking), mw.Risk)
+    assert list(attack([plan], masking)) == ["Linkage"]
+    assert list(attack({"matcher": plan}, masking)) == ["matcher"]
+    for wrong in (mw.Linkage, "Linkage", None, object()):
+        with pytest.raises(BadPlan, match="is no attack"):
+            check_attack(wrong)

@@ -9,7 +9,7 @@ import numpy as np
 
 import maskwell as mw
 from maskwell.calibration import Search
-from maskwell.calibration.calibrate import Draws, weakest_noise
+from maskwell.calibration.calibrate import TrialDraws, weakest_noise
 from maskwell.calibration.trial_store import FILE, FOLDER, KeptTrials
 from maskwell.keys import Key
 from maskwell.tolerances import MaxRate
@@ -29,7 +29,7 @@ def table() -> mw.Table:
 def search(kept: KeptTrials | None) -> tuple[object, int]:
     drawn: list[object] = []
     mask = mw.IndependentNoise(("A", "B"), variance_ratio=0.1)
-    draws = Draws(KEY, progress=drawn.append, kept=kept)
+    draws = TrialDraws(KEY, progress=drawn.append, kept=kept)
     few = Search(replicates=3, confirmations=4)
     found = weakest_noise(mask, table(), mw.NearestRecord(), MaxRate(0.2), few, draws)
     return found, len(drawn)

@@ -14,7 +14,9 @@ import pytest
 from maskwell.attacks import BayesIntruder, attack
 from maskwell.attacks.risk import Risks
 from maskwell.checks import Audit, Limits, audit
-from maskwell.checks.catalogue import checks
+from maskwell.checks.catalogue import CHECKS, checks
+from maskwell.checks.evidence import Evidence
+from maskwell.checks.protocol import Check, CheckFigure
 from maskwell.checks.quantile_residuals.findings import CHECKS as LAW_CHECKS
 from maskwell.errors import BadPlan
 from maskwell.keys import Key
@@ -197,3 +199,20 @@ def test_an_audit_tells_how_far_it_is() -> None:
 def test_only_a_masking_can_be_audited() -> None:
     with pytest.raises(BadPlan, match="Masking"):
         audit(continuous().release)  # type: ignore[arg-type]
+
+
+def test_a_new_check_is_made_by_its_line_in_the_catalogue_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def share_of_zeros(evidence: Evidence) -> CheckFigure:
+        """Measure the share of released zeros, all numbers together."""
+        values = np.concatenate([evidence.released(name) for name in evidence.numbers])
+        figure = float(np.mean(values == 0))
+        return CheckFigure(figure, f"{figure:.1%} of the released numbers are zero")
+
+    limits = Limits(warn=0.5, reason="a toy of the tests")
+    monkeypatch.setitem(CHECKS, "zeros", Check("zeros", limits, "mask less", share_of_zeros))
+    assert checks()[-1].name == "zeros"
+    others = [name for name in CHECKS if name != "zeros"]
+    found = audit(continuous(), left_out=others)
+    assert (len(found), found["zeros"].verdict, found["zeros"].limits) == (1, "pass", limits)
+    strict = audit(continuous(), left_out=others, limits={"zeros": {"fail": -1.0, "warn": -1.0}})
+    assert not strict.passed

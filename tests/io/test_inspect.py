@@ -417,6 +417,13 @@ def test_an_id_that_repeats_is_told(rng):
     assert "or have none (1)" in proposal.of("case_id")[0].text
 
 
+def test_an_id_with_decimals_is_told_without_repeats_that_it_has_not():
+    proposal = proposed(id=[f"{i}.0" for i in range(19, 19 + 3 * RECORDS, 3)])
+    assert proposal.schema["id"].drop
+    said = "named like an id, and every record has its own value: dropped, as proposed?"
+    assert proposal.of("id")[0].text == said
+
+
 def labels(rng: np.random.Generator, low: int, high: int) -> np.ndarray:
     return low + rng.permutation(high - low)[:RECORDS]
 

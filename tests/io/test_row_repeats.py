@@ -76,6 +76,38 @@ def test_an_order_of_the_file_is_no_reason(rng):
     assert not asked(proposed(x=near), "x")
 
 
+def test_the_rate_of_a_day_that_rises_and_falls_is_asked_about(rng):
+    """As in hotel_rates: a file in the order of days, each with many records and a rate that moves in waves."""
+    day = np.repeat(np.arange(240), rng.integers(5, 15, 240))
+    wave = 100 + 40 * np.sin(np.arange(240) / 8) + np.arange(240) / 50
+    assert asked(proposed(rate=wave.round(6)[day]), "rate")
+    assert not asked(proposed(rate=np.sort(wave.round(6)[day])), "rate")
+    in_parts = wave.round(6)[day]
+    assert not asked(proposed(rate=in_parts[np.lexsort((in_parts, day // 40))]), "rate")
+
+
+def test_a_rounded_series_of_months_is_no_reason(rng):
+    rate = (5 + rng.normal(0, 0.12, 400).cumsum()).round(1)
+    assert np.mean(rate[1:] == rate[:-1]) > 0.2
+    assert not asked(proposed(rate=rate), "rate")
+
+
+def test_the_ties_of_a_column_by_which_the_file_is_sorted_are_no_reason(rng):
+    """As in diamonds: stones sorted by price, and in the ties of one price few weights are usual."""
+    of = np.repeat(np.arange(500), rng.integers(4, 9, 500))
+    price = np.sort(rng.choice(9_000, 500, replace=False))[of] + 300
+    usual = rng.choice(np.arange(20, 200), (500, 3))
+    carat = usual[of, rng.integers(0, 3, len(of))] / 100
+    assert asked(proposed(carat=carat), "carat")
+    assert not asked(proposed(price_of=price, carat=carat), "carat")
+
+
+def test_what_the_ties_of_a_sorted_column_share_is_still_asked_about(rng):
+    of = members(rng)
+    since = np.sort(rng.choice(20_000, HOUSEHOLDS, replace=False) / 4)[of]
+    assert asked(proposed(since=since, income=rng.lognormal(10, 1, HOUSEHOLDS).round(2)[of]), "income")
+
+
 def test_values_that_last_within_a_known_person_are_no_reason(rng):
     persons = np.repeat(np.arange(100), 8)
     spells = (rng.random(800) < 0.4).cumsum() + 1000 * persons

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 import maskwell as mw
+from maskwell.pipeline.joined_audit import joined_failures
 from maskwell.pipeline.joined_releases import joined_releases, joined_risk
 
 from .homes import folder, plan_in, short_audit
@@ -19,6 +20,7 @@ __all__ = ["folder", "short_audit"]  # fixtures
 
 N, SD = 400, 1.0
 LIFTED = {"informed links": 1.0, "outer links": 1.0, "top values": 1.0, "best estimate": 0.0}
+LIFTED_LIMITS = {name: {"warn": at, "fail": at} for name, at in LIFTED.items()}
 NAMES = ("a", "b", "c", "d")
 INTRUDER = mw.BayesIntruder()
 
@@ -130,9 +132,113 @@ def test_what_was_in_clear_before_counts_as_such():
     assert joined_risk(INTRUDER, joined, mw.attack(INTRUDER, now)).rate > 0.99
 
 
-def test_sensitive_columns_and_those_nobody_knows_are_left_out(two):
+def test_columns_in_clear_that_nobody_knows_are_left_out_and_noised_ones_are_not(two):
     before, now, _ = two
-    assert joined_releases(now, before, not_known=("a",)).added() == ("f",)
+    assert joined_releases(now, before, not_known=("a", "f")).added() == ("a",)
+
+
+def test_a_group_with_a_sensitive_column_is_attacked_as_in_one_release():
+    first = people("ab", "f")
+    secret = replace(first.schema["b"], roles=frozenset({"sensitive"}))
+    first = replace(first, schema=first.schema.changed({"b": secret}))
+    before = mw.apply(mw.CorrelatedNoise(("a", "b"), sd_ratio=0.5), first, seed=7)
+    now = masked(people("cd", "f"), "cd", before)
+    joined = joined_releases(now, before)
+    assert (joined.added(), joined.untried) == (("a", "b"), ())
+
+
+# Rows that look alike.
+
+
+def coarse(keys: str, unit: float) -> mw.Table:
+    """Return the people with amounts b in such steps that many leave with one value."""
+    table = people(keys, "")
+    step = replace(table.schema["b"], unit=unit)
+    return table.with_columns({"b": (step, np.round(table.floats("b") / unit) * unit, table.status("b"))})
+
+
+def best_rows_by_brute_force(table: mw.Table, before, now, unit: float) -> tuple[float, float]:
+    """Weigh all pairs of rows with one value of b, the pairing of each class balanced, by plain loops and numpy."""
+    x, z = table.floats("b"), now.masked.floats("b")
+    ends = [norm.cdf((z[None, :] + half - x[:, None]) / SD) for half in (unit / 2, -unit / 2)]
+    f1 = np.exp(log_density(table, before, "a"))
+    f2 = np.exp(log_density(table, now, "c")) * (ends[0] - ends[1])
+    earlier, later = np.zeros((N, N)), np.zeros((N, N))
+    for value in np.unique(z):
+        rows = np.flatnonzero(z == value)
+        mean = f1[:, rows].T @ f2[:, rows]
+        pairing = mean.copy()
+        for _ in range(500):
+            pairing /= pairing.sum(axis=1, keepdims=True)
+            pairing /= pairing.sum(axis=0, keepdims=True)
+        for i, row in enumerate(rows):
+            for j, other in enumerate(rows):
+                weight = pairing[i, j] * f1[:, row] * f2[:, other] / mean[i, j]
+                earlier[:, row] += weight
+                later[:, other] += weight
+    return tuple(float((one.argmax(axis=1) == np.arange(N)).mean()) for one in (later, earlier))
+
+
+@pytest.mark.parametrize("unit", [0.25, 1.0])
+def test_all_pairs_of_alike_rows_are_weighed_as_by_brute_force(unit):
+    before = masked(coarse("ab", unit), "ab")
+    now = masked(coarse("bc", unit), "bc", before)
+    joined = joined_releases(now, before)
+    base = mw.attack(INTRUDER, now)
+    found = joined_risk(INTRUDER, joined, base).rate
+    rates = best_rows_by_brute_force(coarse("abc", unit), before, now, unit)
+    assert joined.paired.mean() < 0.6
+    assert found == pytest.approx(max(rates), abs=1.5 / N)  # a tie of two weights falls either way
+    blindly = joined.paired.mean() * pair_rate(joined, base) + (1 - joined.paired.mean()) * base.rate
+    assert found < pair_rate(joined, base)
+    assert blindly < pair_rate(joined, base)
+
+
+def pair_rate(joined, base) -> float:
+    """Return what who has all rows paired finds."""
+    alone = replace(joined, alike=np.arange(N), patterns=np.full(N, -1))
+    return joined_risk(INTRUDER, alone, base).rate
+
+
+def test_of_many_rows_some_are_targets_and_the_rest_count_as_these_at_most(monkeypatch):
+    before = masked(coarse("ab", 1.0), "ab")
+    now = masked(coarse("bc", 1.0), "bc", before)
+    joined, base = joined_releases(now, before), mw.attack(INTRUDER, now)
+    every = joined_risk(INTRUDER, joined, base).rate
+    monkeypatch.setattr("maskwell.pipeline.row_pairs.MOST_PAIRS", 150 * N)
+    some = joined_risk(INTRUDER, joined, base).rate
+    assert (
+        every - 2 * (every * (1 - every) / 150) ** 0.5 < some < every + 6 * (every * (1 - every) / 150) ** 0.5
+    )
+
+
+# What joined rows give away without a link.
+
+
+def sums(keys: str) -> mw.Table:
+    """Return people of whom d is a + b + c, and e is b, each with a noise of its own."""
+    table = people(keys, "")
+    total = sum(table.floats(name) for name in "abc")
+    return table.with_columns({"d": (table.schema["d"], np.round(total, 6), table.status("d"))})
+
+
+def test_a_sum_whose_parts_left_before_is_found_in_the_joined_rows():
+    before = masked(sums("abc"), "abc", sd=2.0)
+    now = masked(sums("ad"), "ad", before, sd=2.0)
+    joined = joined_releases(now, before)
+    risk = joined_risk(INTRUDER, joined, mw.attack(INTRUDER, now))
+    assert "identities" in [one.check for one in joined_failures(joined, before, risk, LIFTED_LIMITS)]
+    assert mw.audit(now, limits=LIFTED_LIMITS)["identities"].verdict != "fail"
+
+
+def test_who_stands_out_is_looked_for_in_the_joined_rows(two):
+    before, now, _ = two
+    joined = joined_releases(now, before)
+    risk = joined_risk(INTRUDER, joined, mw.attack(INTRUDER, now))
+    outer = mw.audit(before, limits=LIFTED_LIMITS)["outer links"].figure
+    for limit, failing in ((outer + 0.01, ["outer links"]), (outer / 2, []), (1.0, [])):
+        limits = {"outer links": {"warn": limit / 2, "fail": limit}}
+        assert [one.check for one in joined_failures(joined, before, risk, limits)] == failing
 
 
 @pytest.mark.usefixtures("short_audit")

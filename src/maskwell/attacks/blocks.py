@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search(WrittenPlan, Attack):
+class RecordSearch(WrittenPlan, Attack):
     """Targets, blocks and direction of an intruder who searches.
 
     `largest_target_block`: the targets are the records in blocks of at most so many, by `target_blocks` (the schema's

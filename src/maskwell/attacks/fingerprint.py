@@ -18,11 +18,11 @@ import numpy as np
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, MaskwellWarning, raise_all
 from ..keys import Key
-from ..masking import Masking, Release
+from ..masking import Mask, Masking, Release
 from ..schema import OPEN, Schema
 from ..table import Table
 from .attack_run import attack_by
-from .blocks import Search, check_fields, frozen_names, joint_codes
+from .blocks import RecordSearch, check_fields, frozen_names, joint_codes
 from .candidate_scores import Blocks
 from .protocol import NOBODY, Attack, Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from .risk import Risk
@@ -50,7 +50,7 @@ DRAWS = 5  # of the noise, to see how many come to lie there
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fingerprint(Search):
+class Fingerprint(RecordSearch):
     """Link records that are alone with all that no noise changes.
 
     A fingerprint has the values of every column that leaves without noise (blocks and weights too, as they leave:
@@ -204,7 +204,7 @@ class Fingerprint(Search):
 
 
 def floor_of(
-    mask: Any, table: Table, targets_of: Attack | None = None, *, columns: Sequence[str] | None = None
+    mask: Mask, table: Table, targets_of: Attack | None = None, *, columns: Sequence[str] | None = None
 ) -> Risk:
     """Return what `Fingerprint` would find in a release by this mask, before any noise is drawn.
 
@@ -250,7 +250,7 @@ def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
     )
 
 
-def _over_draws(plan: Fingerprint, mask: Any, table: Table) -> Risk:
+def _over_draws(plan: Fingerprint, mask: Mask, table: Table) -> Risk:
     """Return what is found on average over some draws of the noise."""
     from ..masking import apply
 

@@ -155,10 +155,10 @@ class MarkedGuess:
 class Attack(Protocol):
     """A frozen plan of an intruder, and everything that is asked of one.
 
-    A plan is a frozen dataclass that subclasses this or, with the options of who searches, `Search`; it has to say how
-    he guesses and how it is written. All else has a default, which holds where a plan does not state its own. An option
-    of a plan (a field) or a class attribute of the same name takes the place of a property here. A release or a budget
-    sets targets and blocks: for these the plan needs the fields of `Search`.
+    A plan is a frozen dataclass that subclasses this or, with the options of who searches, `RecordSearch`; it has to
+    say how he guesses and how it is written. All else has a default, which holds where a plan does not state its own.
+    An option of a plan (a field) or a class attribute of the same name takes the place of a property here. A release
+    or a budget sets targets and blocks: for these the plan needs the fields of `RecordSearch`.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]

@@ -58,7 +58,7 @@ FIFTEEN_PERCENT = MaxRate(0.15)  # Moore's conjecture 5
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class TrialDraws:
     """Where the draws of a search come from, and what is known of them.
 
     `progress` is told each trial. Trials that are `kept` from a run of the same plan, data and key are looked up in
@@ -92,13 +92,13 @@ def calibrate(
     within which bounds on utility: where one scale for all breaks them, columns that the models use get less noise and
     the others more; where no noise meets both, the result is not met, and its `trade_off` says what is to be had.
 
-    Draws come from subkeys of the key that no release uses: release with `apply(found.mask, table, key=key)`.
+    TrialDraws come from subkeys of the key that no release uses: release with `apply(found.mask, table, key=key)`.
     """
-    return weakest_noise(mask, table, attack, tolerance, search, Draws(check_key(key, seed), progress))
+    return weakest_noise(mask, table, attack, tolerance, search, TrialDraws(check_key(key, seed), progress))
 
 
 def weakest_noise(
-    mask: Mask, table: Table, attack: Attacks | None, tolerance: Tolerance, search: Search, draws: Draws
+    mask: Mask, table: Table, attack: Attacks | None, tolerance: Tolerance, search: Search, draws: TrialDraws
 ) -> Calibration:
     """Do what `calibrate` does, on draws of which some may be known."""
     terms = Terms.of(check_search(search))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BadPlan
-from ..masking.protocol import is_mask
+from ..masking.protocol import Mask, is_mask
 from ..masks import (
     BiasNoise,
     Chain,
@@ -154,7 +154,7 @@ def check_scale(mask: Any) -> None:
         )
 
 
-def scale_mask(mask: Any, factor: float, table: Table | None = None) -> Any:
+def scale_mask(mask: Mask, factor: float, table: Table | None = None) -> Mask:
     """Return the mask with its scale times a factor: the sd of its noise, its window, its chances of change.
 
     With a table, categories are changed no more than hides most: what has come so far stays while the rest grows.
@@ -162,7 +162,8 @@ def scale_mask(mask: Any, factor: float, table: Table | None = None) -> Any:
     check_scale(mask)
     if not (is_real(factor) and 0 < factor < inf):
         raise BadPlan(f"a factor on the scale is a positive number, not {factor!r}")
-    return _multiply_scales(mask, factor, table)
+    scaled: Mask = _multiply_scales(mask, factor, table)
+    return scaled
 
 
 def _multiply_scales(mask: Any, factor: float, table: Table | None) -> Any:
@@ -189,7 +190,7 @@ def _own(mask: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in given if value is not None]
 
 
-def scale_of(mask: Any) -> dict[str, Any]:
+def scale_of(mask: Mask) -> dict[str, Any]:
     """Return the figures of a mask's scale by their own names; those of a chain's stages by their masks."""
     if not isinstance(mask, Chain):
         return dict(_own(mask))

@@ -33,6 +33,7 @@ from .scale import one_figure, scale_of, scale_words
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..masking import Mask
     from .trial_store import KeptTrials
 
 Progress = Callable[["Trial"], None]
@@ -51,7 +52,7 @@ class Trial:
     a release why not.
     """
 
-    mask: Any
+    mask: Mask
     factor: float
     round: str
     measure: Measure = field(repr=False)

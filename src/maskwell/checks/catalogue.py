@@ -8,7 +8,11 @@ from .protocol import Check
 from .quantile_residuals.findings import CHECKS as RESIDUAL_CHECKS
 from .value_checks import CHECKS as VALUE_CHECKS
 
+CHECKS: dict[str, Check] = {
+    check.name: check for check in (*NOISE_CHECKS, *RESIDUAL_CHECKS, *VALUE_CHECKS, *FILE_CHECKS)
+}
+
 
 def checks() -> tuple[Check, ...]:
     """Return all checks in the order in which they are told."""
-    return (*NOISE_CHECKS, *RESIDUAL_CHECKS, *VALUE_CHECKS, *FILE_CHECKS)
+    return tuple(CHECKS.values())

@@ -26,6 +26,7 @@ import numpy as np
 
 from ..arrow_buffers import from_numpy, take_texts
 from .evidence import Evidence
+from .relations import correlation, shared_ranks
 from .shuffles import least_hits
 
 MOST = 3_000  # records that are looked at: of a relation in 1% of them thirty show
@@ -244,15 +245,13 @@ def _most(values: Iterator[Any]) -> int:
 
 def _in_order(codes: Sequence[str], sources: dict[str, list[str]]) -> Relation | None:
     """Return along what of the records codes rise or fall, beyond chance."""
-    from scipy.stats import spearmanr
-
     best = Relation("", 0.0)
     for what, texts in sources.items():
         a = _numbers(texts)
         for _, b in () if a is None else _readings(codes):
             pairs = [(x, y) for x, y in zip(a or (), b, strict=True) if x is not None and y is not None]
             if len(pairs) >= FEWEST:
-                size = abs(float(spearmanr(*np.array(pairs, np.float64).T).statistic))
+                size = abs(correlation(*map(shared_ranks, np.array(pairs, np.float64).T)))
                 if size > max(best.share, 0.1, SURE / (len(pairs) - 1) ** 0.5):
                     best = Relation(f"in the order of the {what}", size)
     return best if best.share else None

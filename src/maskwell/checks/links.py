@@ -17,6 +17,7 @@ from ..arrow_buffers import to_numpy
 from ..attacks import BayesIntruder, NearestRecord, Quantiles, Sample, attack
 from ..attacks.attack_run import attack_by
 from ..attacks.known_columns import is_rounded, known_blocks, with_known_blocks
+from ..attacks.protocol import Attack
 from ..attacks.risk import Risk, wilson
 from ..attacks.targets import RecordSet, standardised_values
 from ..card import block_numbers
@@ -288,7 +289,7 @@ def _attack_sample(evidence: Evidence) -> LinkFindings:
     return LinkFindings({}, refused)
 
 
-def _try_plans(plans: Mapping[str, Any], evidence: Evidence) -> tuple[dict[str, Risk], list[str]]:
+def _try_plans(plans: Mapping[str, Attack], evidence: Evidence) -> tuple[dict[str, Risk], list[str]]:
     chosen = Sample(TARGETS) if evidence.records > ALL_UP_TO else None
     given = () if evidence.risks is None else evidence.risks.values()
     aware = all(risk.attack.response_knowledge for risk in given)  # as the plan has it

@@ -40,7 +40,7 @@ def order_of_truth(evidence: Evidence) -> CheckFigure:
     places = evidence.places
     if len(places) < FEWEST:
         return CheckFigure(NOTHING, f"fewer than {FEWEST} records: their order says nothing")
-    rank = _correlation(np.arange(len(places), dtype=np.float64), places.astype(np.float64))
+    rank = correlation(np.arange(len(places), dtype=np.float64), places.astype(np.float64))
     together = float((np.abs(np.diff(places)) == 1).mean()) - 2 / len(places)
     figures = {"rank correlation": rank, "neighbours still together": max(together, 0.0)}
     error = SURE / np.sqrt(len(places))
@@ -72,7 +72,7 @@ def _sorted_by(evidence: Evidence) -> KnownOrder | None:
     texts = take_texts(truth.ids, evidence.masking.order[picked]).to_pylist()
     found = []
     for how, ranks in hash_keys([str(text) for text in texts]):
-        size = abs(_correlation(np.arange(len(texts), dtype=np.float64), ranks.astype(np.float64)))
+        size = abs(correlation(np.arange(len(texts), dtype=np.float64), ranks.astype(np.float64)))
         found.append(KnownOrder(f"a sort by {how}", size))
     best = max(found, key=lambda one: one.share)
     return best if best.share > max(0.1, SURE_OF_MANY / np.sqrt(len(texts) - 1)) else None
@@ -137,7 +137,7 @@ def _against_order(values: Floats, picked: Any) -> tuple[float, int]:
     known = ~np.isnan(chosen)
     if known.sum() < FEWEST:
         return 0.0, FEWEST
-    return abs(_correlation(np.flatnonzero(known).astype(np.float64), _ranks(chosen[known]))), int(
+    return abs(correlation(np.flatnonzero(known).astype(np.float64), shared_ranks(chosen[known]))), int(
         known.sum()
     )
 
@@ -146,17 +146,18 @@ def _from_one_to_next(values: Floats) -> tuple[float, int]:
     known = values[~np.isnan(values)]
     if len(known) < FEWEST:
         return 0.0, FEWEST
-    ranks = _ranks(known)
-    return max(0.0, _correlation(ranks[:-1], ranks[1:])), len(known)
+    ranks = shared_ranks(known)
+    return max(0.0, correlation(ranks[:-1], ranks[1:])), len(known)
 
 
-def _ranks(values: Floats) -> Floats:
-    """Return ranks, ties shared."""
+def shared_ranks(values: Floats) -> Floats:
+    """Return ranks from 1 on, ties shared, without `scipy.stats`, which takes half a second to import."""
     _, member, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[member.ravel()])
 
 
-def _correlation(first: Floats, second: Floats) -> float:
+def correlation(first: Floats, second: Floats) -> float:
+    """Return the correlation of two columns, 0 where one is constant."""
     a, b = first - first.mean(), second - second.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b / size) if size > 0 else 0.0

@@ -13,6 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
+from .class_totals import class_totals
 from .column_drafts import Draft, are_row_numbers, has_label_digits, is_labelled
 from .column_names import (
     is_bare_weight,
@@ -74,9 +75,10 @@ def with_roles(drafts: list[Draft]) -> list[Draft]:
     best = int(np.argmax(scores)) if any(scores) else None
     drafts = [_with_id(draft, scores[i], i == best) for i, draft in enumerate(drafts)]
     drafts = [_with_label(draft, best is not None) for draft in drafts]
-    drafts = _with_weights(drafts)
+    drafts = _with_totals(_with_weights(drafts))
     groups = [draft.facts for draft in drafts if "group" in draft.column.roles]
-    return [_with_use(_with_repeats(draft, groups)) for draft in drafts]
+    others = [draft.facts for draft in drafts if "group" not in draft.column.roles]
+    return [_with_use(_with_repeats(draft, groups, others)) for draft in drafts]
 
 
 def _is_nominal(draft: Draft) -> bool:
@@ -138,12 +140,12 @@ def _with_times(draft: Draft, drafts: Sequence[Draft]) -> Draft:
     return bare.as_text("group", text, otherwise=THREE_ANSWERS, roles=frozenset(), drop=True)
 
 
-def _with_repeats(draft: Draft, groups: Sequence[Facts]) -> Draft:
+def _with_repeats(draft: Draft, groups: Sequence[Facts], others: Sequence[Facts]) -> Draft:
     """Drop numbers that repeat the record above as what a household shares does: noise on each would average out."""
     column = draft.column
     if column.drop or column.roles or not column.is_number or any(one.kind == "id" for one in draft.findings):
         return draft
-    found = row_repeats(draft.facts, groups)
+    found = row_repeats(draft.facts, groups, others)
     if found is None:
         return draft
     text = f"{found}, as it is with what records that belong together share: dropped"
@@ -251,7 +253,8 @@ def _with_id(draft: Draft, score: int, best: bool) -> Draft:
         return bare.as_text("id", text, otherwise=answers, drop=True)
     if says_id(facts.name, facts.label) and _is_nominal(draft) and draft.column.kind != "category":
         other = facts.records - facts.distinct
-        text = f"named like an id, but some records repeat a value or have none ({other:,}): dropped; correct it?"
+        faults = f"but some records repeat a value or have none ({other:,}): dropped; correct it?"
+        text = f"named like an id, {faults if other else 'and every record has its own value: dropped, as proposed?'}"
         return bare.as_text("id", text, otherwise=answers, drop=True)
     return draft
 
@@ -302,8 +305,28 @@ def _with_weights(drafts: Sequence[Draft]) -> list[Draft]:
     return out
 
 
+def _with_totals(drafts: Sequence[Draft]) -> list[Draft]:
+    """Drop numbers that add up to one total in classes, as weights of cells and shares of a whole do, and ask."""
+    open_ones = [
+        one for one in drafts if one.column.is_number and not one.column.drop and not one.column.roles
+    ]
+    found = class_totals(
+        [draft.facts for draft in drafts],
+        [draft.facts for draft in open_ones if not any(one.kind == "id" for one in draft.findings)],
+    )
+    return [
+        draft.asked(
+            "weight", f"{found[name]}: dropped, as no weight gets noise", otherwise=OF_TOTALS, drop=True
+        )
+        if (name := draft.facts.name) in found
+        else draft
+        for draft in drafts
+    ]
+
+
 OF_A_BODY = "named like a weight, and goes with a height beside it"
 A_SURVEY_WEIGHT = 'A survey weight? Then roles = ["weight"]'
+OF_TOTALS = f'A weight, or the share of a whole? Then roles = ["weight"] without drop. {AN_AMOUNT}'
 _A_WEIGHT = 'A weight? Then give every record a positive one in the file, and it roles = ["weight"]'
 
 

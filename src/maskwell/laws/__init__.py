@@ -75,6 +75,7 @@ LAWS: dict[str, Any] = {
 }
 
 
-def law_from_dict(data: Mapping[str, Any]) -> Any:
+def law_from_dict(data: Mapping[str, Any]) -> Law:
     """Build a law from plain data."""
-    return LAWS[data["form"]].from_dict(data)
+    law: Law = LAWS[data["form"]].from_dict(data)
+    return law

@@ -19,6 +19,7 @@ from ..attacks.bayes.matching_posterior.matchings import MATCHED_CELLS
 from ..attacks.blocks import block_codes
 from ..attacks.cluster_sample import FEWEST, ClusterSample
 from ..attacks.linkage.em import EM
+from ..attacks.protocol import Attack
 from ..attacks.targets import Quantiles
 from ..checks.evidence import LARGEST
 from ..checks.links import is_informed
@@ -157,7 +158,7 @@ def _figures(part: BudgetPart) -> dict[str, Any]:
     return out | {"seconds": round(part.seconds, 3)}
 
 
-def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) -> tuple[str, ...]:
+def drawn_blocks(plan: ReleasePlan, attack: Attack, table: Table, card: NoiseCard) -> tuple[str, ...]:
     """Return the columns by whose blocks targets are drawn: where a block is looked at as a whole, all in it are.
 
     Of few blocks, and for tolerances about other figures than the rate of all, targets are drawn one by one: nothing.
@@ -203,7 +204,7 @@ def _least(counts: AttackCounts) -> int:
 
 def allot_budget(
     plan: ReleasePlan,
-    intruders: Mapping[str, Any],
+    intruders: Mapping[str, Attack],
     coded: CodedTable,
     card: NoiseCard,
     held: tuple[str, ...],
@@ -242,7 +243,7 @@ def allot_budget(
 
 def _parts_under_ceilings(
     plan: ReleasePlan,
-    intruders: Mapping[str, Any],
+    intruders: Mapping[str, Attack],
     counts: Mapping[str, AttackCounts],
     parts: dict[str, BudgetPart],
 ) -> dict[str, BudgetPart]:
@@ -253,17 +254,17 @@ def _parts_under_ceilings(
     """
     if not _judges_all(plan) or plan.swap is not None:
         return parts
-    ceilings = [
-        name
+    ceilings = {
+        name: one
         for name, one in intruders.items()
         if isinstance(one, BayesIntruder)
         and one.helpers == "all"
         and not parts[name].why
         and counts[name].whole_squares(parts[name].sample) > MATCHED_CELLS
-    ]
+    }
     for name, part in parts.items():
         by = next(
-            (one for one in ceilings if part.why and _knows_as_much(intruders[one], intruders[name])), None
+            (one for one in ceilings if part.why and _knows_as_much(ceilings[one], intruders[name])), None
         )
         if by is not None:
             parts[name] = replace(part, why="", seconds=0.0, bounded_by=by)
@@ -277,7 +278,7 @@ def _knows_as_much(ceiling: BayesIntruder, other: Any) -> bool:
     return replace(ceiling, helpers=other.helpers, assignment=other.assignment) == other
 
 
-def rehearsal_intruders(intruders: Mapping[str, Any], held: tuple[str, ...]) -> dict[str, Any]:
+def rehearsal_intruders(intruders: Mapping[str, Attack], held: tuple[str, ...]) -> dict[str, Any]:
     """Return who attacks the draws of a rehearsal: who is held to the tolerance, or looked at by the audit."""
     return {name: one for name, one in intruders.items() if name in held or is_informed(one)}
 
@@ -293,7 +294,7 @@ def _rehearsals(total: float, seconds: float) -> int:
     return min(most, WANTED_REHEARSALS) if most >= LEAST_REHEARSALS else 0
 
 
-def _limit_em_steps(attack: Any, counts: AttackCounts, total: float, intruders: int) -> Any:
+def _limit_em_steps(attack: Attack, counts: AttackCounts, total: float, intruders: int) -> Any:
     """Bound the steps of EM, which are else as many as it takes to come to rest."""
     if not isinstance(attack, Linkage) or not isinstance(attack.weights, EM):
         return attack
@@ -305,7 +306,7 @@ def _limit_em_steps(attack: Any, counts: AttackCounts, total: float, intruders: 
 
 
 def _shared_out(
-    intruders: Mapping[str, Any], counts: Mapping[str, AttackCounts], total: float
+    intruders: Mapping[str, Attack], counts: Mapping[str, AttackCounts], total: float
 ) -> dict[str, BudgetPart]:
     """Share the seconds of one attack out, to the cheapest first: what he leaves is for the others."""
     whole = {
@@ -320,13 +321,13 @@ def _shared_out(
     return parts
 
 
-def _planned_sample(attack: Any) -> int | None:
+def _planned_sample(attack: Attack) -> int | None:
     """Return the sample of targets that a plan asks for itself."""
     chosen = attack.targets
     return chosen.sample if isinstance(chosen, Sample) else None
 
 
-def _part(name: str, attack: Any, counts: AttackCounts, share: float, most_seconds: float) -> BudgetPart:
+def _part(name: str, attack: Attack, counts: AttackCounts, share: float, most_seconds: float) -> BudgetPart:
     asked = _planned_sample(attack)
     usual = counts.total if isinstance(attack, Fingerprint) else MOST_TARGETS
     most = min(counts.total, usual if asked is None else asked)
@@ -348,14 +349,14 @@ def _minutes(seconds: float) -> str:
     return f"{seconds / 60:,.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
 
 
-def _on(attack: Any, part: BudgetPart) -> Any:
+def _on(attack: Attack, part: BudgetPart) -> Any:
     """Return the attack on as many targets as his part says."""
     if part.sample >= part.targets or isinstance(attack.targets, Quantiles):
         return attack
     return on_targets(attack, part.sample, part)
 
 
-def on_targets(attack: Any, sample: int, part: BudgetPart) -> Any:
+def on_targets(attack: Attack, sample: int, part: BudgetPart) -> Any:
     """Return the attack on a sample of its targets, in some blocks or one by one."""
     chosen = ClusterSample(sample, part.blocks) if part.blocks else Sample(sample)
     return replace(attack, targets=chosen)
@@ -364,7 +365,7 @@ def on_targets(attack: Any, sample: int, part: BudgetPart) -> Any:
 def _search_budget(
     budget: Budget,
     own: CalibratePlan,
-    intruders: Mapping[str, Any],
+    intruders: Mapping[str, Attack],
     held: tuple[str, ...],
     counts: Mapping[str, AttackCounts],
     mask: float,
@@ -403,7 +404,7 @@ def share_of_draw(budget: Budget) -> float:
 def _draws(
     own: CalibratePlan,
     strongest: list[BudgetPart],
-    intruders: Mapping[str, Any],
+    intruders: Mapping[str, Attack],
     counts: Mapping[str, AttackCounts],
     mask: float,
     seconds: float,
@@ -421,7 +422,7 @@ def _draws(
     return replicates, max(int(own.confirmations * part_of), min(LEAST_CONFIRMATIONS, own.confirmations))
 
 
-def _strength(attack: Any) -> int:
+def _strength(attack: Attack) -> int:
     """Order intruders by what they find: noise searched without those who find most would not hold against them."""
     if isinstance(attack, BayesIntruder) and attack.prior is None:
         return 0 if not attack.helpers else 3  # the ceiling is dear, and hardly above who knows the law
@@ -430,7 +431,7 @@ def _strength(attack: Any) -> int:
 
 def _may_swap(
     plan: ReleasePlan,
-    intruders: Mapping[str, Any],
+    intruders: Mapping[str, Attack],
     held: tuple[str, ...],
     counts: Mapping[str, AttackCounts],
     allowed: float,

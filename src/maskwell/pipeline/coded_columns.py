@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..attacks.protocol import Attack
 from ..errors import MaskwellWarning
 from ..keys import Key
 from ..masking import Mask, apply
@@ -58,7 +59,7 @@ class CodedTable:
         """Return the masks of a plan with those of the other columns changed."""
         return _chain_of_masks((*self.groupings, *_stages(mask))) if self.groupings else mask
 
-    def attacks(self, plans: Mapping[str, Any]) -> dict[str, Any]:
+    def attacks(self, plans: Mapping[str, Attack]) -> dict[str, Any]:
         """Return attacks that choose their targets by the columns as they were."""
         return {name: self._attack(plan) for name, plan in plans.items()}
 

@@ -273,8 +273,9 @@ def _pair_table(weights: Floats, member: Codes) -> Floats:
 def normal_scores(x: Floats) -> Floats:
     """Return the normal quantiles of ranks, 0 where a value is missing."""
     from scipy.special import ndtri
-    from scipy.stats import rankdata
+
+    from ..checks.relations import shared_ranks
 
     out, known = np.zeros(len(x)), ~np.isnan(x)
-    out[known] = ndtri(rankdata(x[known]) / (np.count_nonzero(known) + 1))
+    out[known] = ndtri(shared_ranks(x[known]) / (np.count_nonzero(known) + 1))
     return out

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior, Risk, Risks
 from ..attacks.attack_run import attack_by
+from ..attacks.protocol import Attack
 from ..errors import BadPlan, NoLaw
 from .known_columns import on_known_columns
 from .progress import StageStep
@@ -92,7 +93,7 @@ def default_intruders(shared: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def holds_card(attack: Any) -> bool:
+def holds_card(attack: Attack) -> bool:
     """Whether an intruder needs the noise card for what he does."""
     if isinstance(attack, NearestRecord):
         return attack.distance in BY_THE_CARD
@@ -113,7 +114,7 @@ def card_risk(risks: Risks) -> dict[str, float | None]:
 
 
 def risks_by_intruder(
-    plans: Mapping[str, Any],
+    plans: Mapping[str, Attack],
     masking: Masking,
     step: StageStep | None = None,
     untried: Mapping[str, str] | None = None,

@@ -14,33 +14,40 @@ noise was drawn anew (a value changed, or one whose noise is drawn with it) both
 common. Where a column has cells of both kinds, who has one draw is counted by an attack in which all have one, who has
 two by one in which all have two: each knows of his target which it is, as he knows both true values.
 
-Rows are paired by the cells that both releases show alike: one of k such rows is the right one with 1/k, and a record
-that is not paired is found as in this release alone. Where noise was added to a record's value between the releases
-nothing agrees to the digit, and its rows are taken to be paired: then the rate is an upper bound. It is one too where
-records were exchanged, as the rows are joined as they were before. Releases before the earlier one: their noise on
-columns that it left out is drawn again by its key, columns that they showed in clear count as such.
+Rows are paired by the cells that both releases show alike. Where several rows are, all pairs of them are weighed (see
+`row_pairs`), and the row counts that is found oftener, this release's or the earlier one's. Where noise was added to a
+record's value between the releases nothing agrees to the digit, and its rows are taken to be paired: then the rate is
+an upper bound. It is one too where records were exchanged, as the rows are joined as they were before, and where more
+rows are alike than can be weighed. Releases before the earlier one: their noise on columns that it left out is drawn
+again by its key, columns that they showed in clear count as such. What joined rows give away without a link (sums whose
+parts left in different releases, outer records) the audit's own checks see, which are made of the joined rows too.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrow_buffers import from_numpy
 from ..attacks.attack_run import attack_by
+from ..attacks.pair_density import laws_on
 from ..attacks.risk import Risk
 from ..card import NoiseCard
 from ..errors import MaskwellError, MaskwellWarning
+from ..laws import Law
+from ..laws.chain import combined_of
+from ..laws.unknowns import of_columns
 from ..masking import apply
 from ..masking.history import RecordPairing
 from ..masking.results import Masking, Release, labels_of
 from ..schema import MISSING, Column
 from ..table import Table, to_arrow
+from .row_pairs import ReleaseRows, can_be_weighed, pair_shares
 
 if TYPE_CHECKING:
     from ..attacks import BayesIntruder
@@ -57,19 +64,26 @@ MOST_PATTERNS = 64  # of columns that agree: the rows of records with a rarer on
 class Joined:
     """The rows of two releases as one masking, the columns that the earlier one adds, and what could not be joined.
 
-    `paired` is the chance that a record's two rows are known to be one, `records` are their numbers in the truth.
-    Where noise was added to some columns, `one_draw` is a masking in which these have the earlier draw alone, and
-    `redrawn` marks the records that have two.
+    `alike` numbers the classes of records whose rows look alike in what both releases show, `patterns` what that is
+    for each record (-1: rows that are taken to be paired); `records` are their numbers in the truth. Where noise was
+    added to some columns, `one_draw` is a masking in which these have the earlier draw alone, and `redrawn` marks the
+    records that have two.
     """
 
     masking: Masking
     fields: tuple[str, ...]
     clear: tuple[str, ...]
-    paired: Floats
+    alike: Integers
+    patterns: Integers
     records: Integers
     untried: tuple[str, ...] = ()
     one_draw: Masking | None = None
     redrawn: Bools | None = None
+
+    @property
+    def paired(self) -> Floats:
+        """The chance that two rows of a record are put together by who picks one of the alike rows blindly."""
+        return np.asarray(1 / np.bincount(self.alike)[self.alike], dtype=np.float64)
 
     def added(self) -> tuple[str, ...]:
         """Return the names of the earlier columns that tell more."""
@@ -84,7 +98,7 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
     if not _tells_more(masking, earlier, rows, where, not_known):
         releases, untried = [], ()
     card: NoiseCard = replace(masking.card, swapped=None, subsampled=None, records=len(rows))
-    paired = np.full(len(rows), np.nan)
+    alike = patterns = np.zeros(len(rows), np.int64)
     sides, fields, clear = (truth, shown), list[str](), list[str]()
     nested, redrawn = list[str](), np.zeros(len(rows), bool)
     for number, past in enumerate(releases):
@@ -104,15 +118,14 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
                     redrawn |= cell.tells & ~cell.repeats
                 (fields if cell.name in past.card.masked else clear).append(name)
             if law is not None:
-                card = replace(
-                    card, laws=(*card.laws, _rename_columns(law, dict(zip(group, names, strict=True))))
-                )
+                own = _rename_columns(_of_group(law, group), dict(zip(group, names, strict=True)))
+                card = replace(card, laws=(*card.laws, own))
         if number == 0:
-            paired = _pairing_chances(masking, past, rows, where)
+            alike, patterns = _alike_rows(masking, past, rows, where)
     order = np.arange(len(rows))
     release = Release(sides[1], card)
     whole = Masking(sides[0], sides[1], card, key=masking.key, given=(release, order))
-    joined = Joined(whole, tuple(fields), tuple(clear), paired, rows, tuple(untried))
+    joined = Joined(whole, tuple(fields), tuple(clear), alike, patterns, rows, tuple(untried))
     if not nested:
         return joined
     for name in nested:
@@ -124,7 +137,7 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
 
 
 def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
-    """Let who knows the law attack the joined rows; a record that is not paired is found as in this release alone."""
+    """Let who knows the law attack the joined rows, pair by pair where several rows look alike."""
     risk, number = _joined_attack(plan, joined, joined.masking, base)
     found = np.asarray(risk.table["expected_correct"]).copy()
     if joined.one_draw is not None and joined.redrawn is not None:
@@ -132,22 +145,36 @@ def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
         shares = np.full(len(joined.records), np.nan)
         shares[other] = np.asarray(single.table["expected_correct"])
         found = np.where(joined.redrawn[number], found, shares[number])
-    paired = joined.paired[number]
-    share = paired * found + (1 - paired) * _own_shares(risk, base)
+    for pattern in np.unique(joined.patterns):
+        records = np.flatnonzero(joined.patterns == pattern)
+        if can_be_weighed(joined.alike[records]):
+            shares = np.full(len(joined.records), np.nan)
+            shares[records] = pair_shares(
+                *_sides(plan, joined, base), joined.alike[records], records
+            ).larger()
+            found = np.where(np.isnan(shares[number]), found, shares[number])
     at = risk.table.schema.get_field_index("expected_correct")
-    table = risk.table.set_column(at, "expected_correct", from_numpy(share))
-    return replace(risk, table=table, expected_correct=float(share.sum()), correct=round(float(share.sum())))
+    table = risk.table.set_column(at, "expected_correct", from_numpy(found))
+    return replace(risk, table=table, expected_correct=float(found.sum()), correct=round(float(found.sum())))
 
 
-def _own_shares(risk: Risk, base: Risk) -> Floats:
-    """Return what each target was found with in this release alone; who was no target there counts as the mean one."""
-    import pyarrow.compute as pc
-
-    place: Any = pc.index_in(
-        risk.table["target_id"].combine_chunks(), value_set=base.table["target_id"].combine_chunks()
+def _sides(plan: BayesIntruder, joined: Joined, base: Risk) -> tuple[ReleaseRows, ReleaseRows]:
+    """Return what the earlier release adds, and what this one tells."""
+    whole, released = joined.masking, joined.masking.release.table
+    earlier, fields = {*joined.fields, *joined.clear}, (*base.fields, *joined.fields)
+    laws = laws_on(whole.card, fields)
+    clear = {name for name in fields if whole.card.law_of(name) is None}
+    clear |= {*plan.match_columns(released.schema), *joined.clear} & set(released.names)
+    first, second = (
+        ReleaseRows(
+            [law for law in laws if (law.columns[0] in earlier) == is_earlier],
+            sorted(name for name in clear if (name in earlier) == is_earlier),
+            whole.truth,
+            released,
+        )
+        for is_earlier in (True, False)
     )
-    at = np.asarray(place.fill_null(-1), dtype=np.int64)
-    return np.where(at < 0, base.rate, np.asarray(base.table["expected_correct"])[at])
+    return first, second
 
 
 def _joined_attack(
@@ -268,23 +295,32 @@ def _with_leaving(table: Table, names: Collection[str]) -> Table:
 
 
 def _groups(past: Masking, not_known: Collection[str]) -> Iterator[tuple[str, ...]]:
-    """Return the released columns that somebody outside may know, those under one law together."""
+    """Return the released columns that an intruder uses, those under one law together.
+
+    Columns with noise all are, as in the attack on one release; of those in clear what somebody outside may know.
+    """
     schema = past.release.table.schema
     totals = {total for total, _ in past.card.recomputed}
 
     def counts(column: Column) -> bool:
-        known = column.may_be_known and column.name not in not_known and column.name not in totals
-        return known and not column.drop and column.kind != "text"
+        if column.name in totals or column.drop or column.kind == "text" or column.roles & {"id", "group"}:
+            return False
+        return column.name in past.card.masked or (column.may_be_known and column.name not in not_known)
 
     left = [one.name for one in schema.columns if counts(one)]
     for law in past.card.laws:
-        group = tuple(name for name in law.columns if name in left)
-        if group == tuple(law.columns):
+        if group := tuple(name for name in law.columns if name in left):
             yield group
-        elif group and len(law.columns) > 1:  # of noise that is shared with unknown columns no law is at hand
-            continue
     spoken = {name for law in past.card.laws for name in law.columns}
     yield from ((name,) for name in left if name not in spoken)
+
+
+def _of_group(law: Law, group: tuple[str, ...]) -> Law:
+    """Return the law of some of its columns alone; what was not released is not compared."""
+    if group == tuple(law.columns):
+        return law
+    whole: Law = combined_of(law)
+    return cast(Law, of_columns(whole, [whole.columns.index(name) for name in group]))
 
 
 @dataclass(frozen=True)
@@ -385,39 +421,35 @@ def _rename_columns(law: Any, names: dict[str, str]) -> Any:
     return law_from_dict(changed(law.to_dict()))
 
 
-def _pairing_chances(masking: Masking, earlier: Masking, rows: Integers, where: Integers) -> Floats:
-    """Return for each record the chance that its two rows are taken for one: 1 over how many look alike."""
+def _alike_rows(
+    masking: Masking, earlier: Masking, rows: Integers, where: Integers
+) -> tuple[Integers, Integers]:
+    """Number the records whose rows look alike in what both releases show of them, and what that is for each.
+
+    A record with noise that was added between the releases, or with a rare pattern of columns, is in a class alone.
+    """
     now, before = masking.release.table, earlier.release.table
     both = [
         name
         for name in now.names
-        if name in before.schema and now.schema[name].may_be_known and now.schema[name].kind != "text"
+        if name in before.schema
+        and not now.schema[name].roles & {"id", "group"}
+        and now.schema[name].kind != "text"
     ]
-    alike, is_nested = np.zeros((len(rows), len(both)), bool), np.zeros(len(rows), bool)
+    agrees, is_nested = np.zeros((len(rows), len(both)), bool), np.zeros(len(rows), bool)
+    shown = np.zeros((len(rows), len(both)), np.int64)
     for j, name in enumerate(both):
         cell = _Cell.of(name, masking, earlier, rows, where)
-        alike[:, j] = _same(
-            masking.unswapped.floats(name)[rows],
-            masking.unswapped.status(name)[rows],
-            cell.values[1],
-            cell.status[1],
-        )
+        values, status = masking.unswapped.floats(name)[rows], masking.unswapped.status(name)[rows]
+        agrees[:, j] = _same(values, status, cell.values[1], cell.status[1])
         is_nested |= cell.repeats & (name in earlier.card.masked)
-    paired = np.ones(len(rows))
-    patterns, which, count = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
-    for k in np.argsort(-count, kind="stable")[:MOST_PATTERNS]:
-        here = which.ravel() == k
-        names = [name for name, agrees in zip(both, patterns[k], strict=True) if agrees]
-        paired[here] = 1 / _rows_alike(earlier, names)[where[here]]
-    return np.where(is_nested, 1.0, paired)
-
-
-def _rows_alike(earlier: Masking, names: Sequence[str]) -> Floats:
-    """Return for each earlier record how many released rows show the same in some columns."""
-    shown = [np.zeros(len(earlier.order))]
-    shown += [np.nan_to_num(earlier.unswapped.floats(name)[earlier.order], nan=0.0) for name in names]
-    shown += [earlier.unswapped.status(name)[earlier.order].astype(np.float64) for name in names]
-    _, code, count = np.unique(np.column_stack(shown), axis=0, return_inverse=True, return_counts=True)
-    many = np.ones(len(earlier.truth))
-    many[earlier.order] = count[code.ravel()]
-    return many
+        looks = np.column_stack([np.nan_to_num(values, nan=0.0), status.astype(np.float64)])
+        shown[:, j] = np.unique(looks, axis=0, return_inverse=True)[1].ravel()
+    patterns, which, count = np.unique(agrees, axis=0, return_inverse=True, return_counts=True)
+    which = which.ravel()
+    rare = np.ones(len(patterns), bool)
+    rare[np.argsort(-count, kind="stable")[:MOST_PATTERNS]] = False
+    alone = np.where(is_nested | rare[which], 1 + np.arange(len(rows)), 0)
+    looks = np.column_stack([alone, which, np.where(agrees, shown, -1)])
+    _, alike = np.unique(looks, axis=0, return_inverse=True)
+    return alike.ravel(), np.where(alone > 0, -1, which)

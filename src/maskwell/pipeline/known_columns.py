@@ -18,6 +18,7 @@ from ..attacks.known_columns import (
     told_columns,
     with_known_blocks,
 )
+from ..attacks.protocol import Attack
 from ..errors import BadPlan, raise_all
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def on_known_columns(
-    intruders: Mapping[str, Any], plan: ReleasePlan, table: Table, card: NoiseCard
+    intruders: Mapping[str, Attack], plan: ReleasePlan, table: Table, card: NoiseCard
 ) -> dict[str, Any]:
     """Let every intruder whose blocks are not named match within all that he may know in clear."""
     not_known = plan.targets.not_known

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[str]]:
     """Search the weakest noise, and say how much of that was known."""
     from ..calibration import Search
-    from ..calibration.calibrate import Draws, weakest_noise
+    from ..calibration.calibrate import TrialDraws, weakest_noise
 
     own = case.plan.calibrate
     assert own is not None
@@ -54,7 +54,7 @@ def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[str]]:
                 bounds=_bounds(case.plan),
                 floor="report",
             ),
-            Draws(key or Key.from_os(), _trial_counter(step), kept, within_budget(case)),
+            TrialDraws(key or Key.from_os(), _trial_counter(step), kept, within_budget(case)),
         )
     found = replace(found, sampled=found.sampled or case.part is not None)  # a part of the file: some targets
     return found, [] if kept is None or not kept.used else [USED.format(kept.used)]

@@ -20,6 +20,7 @@ from ..attacks import Fingerprint, Linkage, Risk, Risks
 from ..attacks.attack_run import attack_by
 from ..attacks.fingerprint import floor_of
 from ..attacks.linkage.em import EM
+from ..attacks.protocol import Attack
 from ..calibration.trials import ResolvedTrial
 from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keys import Key
@@ -50,7 +51,7 @@ ROOM = 0.5  # of what is tolerated: who finds as much by guessing leaves as much
 FEW_STEPS = 20  # of EM: whether it can be run at all does not depend on them
 
 
-def not_possible(plans: Mapping[str, Any], table: Table, card: NoiseCard) -> dict[str, str]:
+def not_possible(plans: Mapping[str, Attack], table: Table, card: NoiseCard) -> dict[str, str]:
     """Try every intruder on a few records; say of those who need a law that is not there why they are not tried.
 
     What is wrong with a plan is raised.
@@ -69,7 +70,7 @@ def not_possible(plans: Mapping[str, Any], table: Table, card: NoiseCard) -> dic
 
 
 def is_refused_anyway(
-    plan: ReleasePlan, judge: Judge, intruders: Mapping[str, Any], coded: CodedTable, card: NoiseCard
+    plan: ReleasePlan, judge: Judge, intruders: Mapping[str, Attack], coded: CodedTable, card: NoiseCard
 ) -> bool:
     """Whether trials would be dear (noise on many columns) and the fingerprint floor refuses the release whatever."""
     if len(card.masked) <= MANY_COLUMNS or plan.swap is not None:
@@ -79,7 +80,7 @@ def is_refused_anyway(
     return too_high and not floor.sure_floor.spared
 
 
-def check_swap(plan: ReleasePlan, intruders: Mapping[str, Any], table: Table, card: NoiseCard) -> None:
+def check_swap(plan: ReleasePlan, intruders: Mapping[str, Attack], table: Table, card: NoiseCard) -> None:
     """Refuse a swap that would only rename rows, whoever of the intruders it is against."""
     from ..protect.reach import check_rest
 

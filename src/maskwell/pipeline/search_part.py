@@ -9,12 +9,13 @@ part was too kind.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..attacks import Fingerprint
 from ..attacks.blocks import block_codes
+from ..attacks.protocol import Attack
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -25,7 +26,7 @@ LEAST_BLOCKS = 20  # fewer may be no picture of the others
 FEW = 0.5  # of the file: above, a part saves little
 
 
-def search_part(table: Table, attacks: Mapping[str, Any], card: NoiseCard) -> Table | None:
+def search_part(table: Table, attacks: Mapping[str, Attack], card: NoiseCard) -> Table | None:
     """Return the records of whole blocks of a large file; nothing where it is small or has too few blocks."""
     columns = _common_blocks(table, attacks, card)
     if FEW * len(table) <= ENOUGH or not columns:
@@ -42,7 +43,7 @@ def search_part(table: Table, attacks: Mapping[str, Any], card: NoiseCard) -> Ta
     return table.take(records)
 
 
-def _common_blocks(table: Table, attacks: Mapping[str, Any], card: NoiseCard) -> tuple[str, ...]:
+def _common_blocks(table: Table, attacks: Mapping[str, Attack], card: NoiseCard) -> tuple[str, ...]:
     """Return the columns in clear on which every intruder relies who compares records."""
     schema, masked = table.schema, set(card.masked)
     common: set[str] | None = None

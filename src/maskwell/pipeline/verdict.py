@@ -9,14 +9,15 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ..attacks import BayesIntruder, Risks
-from ..attacks.risk import wilson
+from ..attacks.risk import Risk, wilson
 from ..calibration.measures import ALL
 from ..checks.links import ALL_RECORDS, is_informed, weighs_by_law
 from ..errors import MaskwellError, MaskwellWarning
 from ..masking.hidden_cards import is_withheld
 from ..tolerances import MaxRate
 from .companion_information import MATERIAL, CompanionInformation
-from .joined_releases import earlier_rate, joined_releases, joined_risk
+from .joined_audit import joined_failures
+from .joined_releases import Joined, earlier_rate, joined_releases, joined_risk
 from .known_columns import unrelied_reasons
 from .predicted_columns import predicting_risk, unknown_columns
 from .reassembly import group_reasons, unknown_companions
@@ -147,6 +148,8 @@ def _joins(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
         alone = earlier_rate(case.intruders[name], case.earlier, case.plan.targets.not_known)
         if risk.rate <= alone * (1 + MATERIAL):  # what is out already is not undone by keeping this one back
             beyond, note = [], f"{note}; the earlier release alone gives {alone:.1%}, and it has left"
+    if not beyond and (leaks := _joined_leaks(case, joined, risk)):
+        return _Further(reasons=leaks, notes=(note,), not_judged=untried)
     if beyond and name in case.judge.held:
         advice = "leave these columns as they were in it, or take out what this release adds"
         return _Further(reasons=tuple(f"{one}: {advice}" for one in beyond), not_judged=untried)
@@ -156,6 +159,19 @@ def _joins(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
         )
         return _Further(not_judged=(*(f"{one}; {excuse}" for one in beyond), *untried))
     return _Further(notes=(note,), not_judged=untried)
+
+
+def _joined_leaks(case: MaskingSetting, joined: Joined, risk: Risk) -> tuple[str, ...]:
+    """Say what the rows of both releases give away that neither does alone."""
+    assert case.earlier is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MaskwellWarning)
+        found = joined_failures(joined, case.earlier, risk, case.plan.audit.limits)
+    return tuple(
+        f"joined with the earlier release, the audit's check {one.check!r} fails: {one.said}; leave out columns that "
+        f"this release adds, or leave those as they were that it had"
+        for one in found
+    )
 
 
 def _plain_law(case: MaskingSetting, risks: Risks) -> str | None:

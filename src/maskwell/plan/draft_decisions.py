@@ -18,14 +18,14 @@ import numpy as np
 from ..errors import BadInput
 from ..schema import Column, Schema
 from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
-from .dependence import MOST_STRAYS, form_of, is_function, is_shared
+from .dependence import is_shared
 from .determined_amounts import Candidates, ties_of
 from .draft_words import sentences
 from .hidden_columns import Clear
-from .integer_parts import integer_parts
 from .narrow_classes import on_narrow, without_narrow
 from .near_identities import linear_words
 from .questions import (
+    KEPT_ROLES,
     DraftAnswer,
     Question,
     on_dropped,
@@ -35,7 +35,13 @@ from .questions import (
     on_zeros,
     still_open,
 )
-from .repeated_values import without_functions, without_given, without_lags
+from .repeated_values import (
+    without_copies,
+    without_functions,
+    without_given,
+    without_lags,
+    without_parts,
+)
 from .shared_values import without_averages
 from .sums import Sum, exact_sums, members
 
@@ -46,13 +52,10 @@ if TYPE_CHECKING:
     from ..table import Table
 
 MOST_CATEGORIES, LARGEST_CATEGORY_SHARE = 20, 0.05  # as inspect has them
-MOST_COMPARED = 60  # columns: beyond that only neighbours in the file are compared
-NEIGHBOURS = 5
 RARE = 5  # records
 CODE = re.compile(r"-.*|9*[6-9](\.0)?|7+|8+")
 WRITTEN = re.compile(r"-?\d+(\.\d{1,2})?")
 TOP_DIGITS = 4  # of a top code: 112500, 99.99; an amount of a town or a firm has more
-KEPT_ROLES = frozenset({"id", "group", "weight"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +160,8 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
         _weight_answers,
         _without_many,
         _without_shared,
-        _without_copies,
-        _without_parts,
+        _on_table(without_copies),
+        _on_table(without_parts),
     )
     asked = [*on_dropped(proposal), *on_repeats(proposal), *on_names(proposal)]
     questions, copies = asked, dict[str, str]()
@@ -213,6 +216,13 @@ def _complete_decisions(
         raise BadInput("no column of the file can be masked: there is neither an amount nor a category")
     masked = (*decided.amounts, *(total for total, _ in sums), *decided.changed)
     return replace(decided, floor=attack(Fingerprint(masked=masked), table))
+
+
+def _on_table(
+    step: Callable[[Table], list[DraftAnswer]],
+) -> Callable[[Raw, SchemaProposal], list[DraftAnswer]]:
+    """Return a step that looks at the table alone."""
+    return lambda raw, proposal: step(_table(raw, proposal.schema))
 
 
 def _table(raw: Raw, schema: Schema) -> Table:
@@ -392,52 +402,6 @@ def _on_groups(table: Table) -> list[Question]:
             Question(None, taken, "Decide: drop some of them in the schema, or put them in classes")
         )
     return questions
-
-
-def _without_copies(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
-    """Drop columns that rank the records as an earlier one does: a copy, a logarithm, a square."""
-    used = [c for c in proposal.schema.columns if c.is_number and not c.drop and not c.roles & KEPT_ROLES]
-    names = [column.name for column in used]
-    values = _table(raw, proposal.schema).values(names) if names else np.empty((0, 0))
-    answers, gone = [], set[int]()
-    for later in range(1, len(names)):
-        first = 0 if len(names) <= MOST_COMPARED else max(0, later - NEIGHBOURS)
-        of = next(
-            (i for i in range(first, later) if i not in gone and is_function(values[:, i], values[:, later])),
-            None,
-        )
-        if of is not None:
-            gone.add(later)
-            form = form_of(values[:, of], values[:, later])
-            taken = f"{_function_words(names[of], form)}: dropped, as the noise of one would undo that of the other"
-            computed = f"Analysts can compute it from {names[of]}; to" if form else "To"
-            otherwise = f"{computed} keep it, drop {names[of]} in its place"
-            made = replace(used[later], drop=True, roles=frozenset())
-            question = Question(names[later], taken, otherwise)
-            answers.append(DraftAnswer(made, "near-duplicate", question, copy_of=names[of]))
-    return answers
-
-
-def _without_parts(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
-    """Drop columns that are a part of another's digits: the hour of a time, the first digits of a code."""
-    schema, table = proposal.schema, _table(raw, proposal.schema)
-    numbers = {c.name: table.floats(c.name) for c in schema.columns if c.is_number and not c.drop}
-    wholes = {name: x for name, x in numbers.items() if not schema[name].roles & KEPT_ROLES}
-    coded = [c for c in schema.columns if c.kind == "category" and not c.drop and are_numbers(c.categories)]
-    parts = integer_parts(wholes | {c.name: code_numbers(table, c.name) for c in coded}, wholes)
-    answers = []
-    for name, part in parts.items():
-        taken = f"{part}: dropped, as it tells that part of {part.of} whatever its noise"
-        otherwise = f"Analysts can compute it from {part.of}; to keep it, drop {part.of} in its place"
-        made = replace(schema[name], drop=True, roles=frozenset())
-        answers.append(DraftAnswer(made, "near-duplicate", Question(name, taken, otherwise)))
-    return answers
-
-
-def _function_words(name: str, form: str) -> str:
-    """Say that a column is a function of another, and which; where none is known, that each gives the other."""
-    known = f"one value for each value of {name} and back, in all records but {MOST_STRAYS:.0%} at most"
-    return f"a function of {name} ({form})" if form else known
 
 
 def _dependents_and_averages(

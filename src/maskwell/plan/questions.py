@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..io.inspect import SchemaProposal
 
 
+KEPT_ROLES = frozenset({"id", "group", "weight"})  # what gets no noise
 FEW_PERCENT = 5.0  # of the records: fewer are told with their share
 
 

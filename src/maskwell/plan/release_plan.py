@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import MaskwellError, nearest
 from .mask_plan import OF_RELEASES, MaskPlan
@@ -34,6 +34,9 @@ from .sections import (
     UtilityPlan,
 )
 
+if TYPE_CHECKING:
+    from ..attacks.protocol import Attack
+
 ONCE: dict[str, Any] = {
     "targets": TargetsPlan,
     "budget": BudgetPlan,
@@ -58,7 +61,7 @@ class ReleasePlan(MaskPlan):
     tolerance: TolerancePlan = field(default_factory=TolerancePlan)
     calibrate: CalibratePlan | None = None
     swap: SwapPlan | None = None
-    intruders: tuple[tuple[str, Any], ...] = ()
+    intruders: tuple[tuple[str, Attack], ...] = ()
     targets: TargetsPlan = field(default_factory=TargetsPlan)
     budget: BudgetPlan = field(default_factory=BudgetPlan)
     models: tuple[ModelPlan, ...] = ()
@@ -67,7 +70,7 @@ class ReleasePlan(MaskPlan):
     card: CardPlan = field(default_factory=CardPlan)
     report: ReportPlan = field(default_factory=ReportPlan)
 
-    def held(self, intruders: Mapping[str, Any]) -> tuple[str, ...]:
+    def held(self, intruders: Mapping[str, Attack]) -> tuple[str, ...]:
         """Return the names of the intruders, of these, by whom the tolerance is to hold.
 
         They are those named in the plan. Where it names none they are all but the ceiling, which nobody reaches
@@ -248,7 +251,7 @@ def _contradictions(parts: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _unaware(intruders: Iterable[tuple[str, Any]], targets: Any) -> list[str]:
+def _unaware(intruders: Iterable[tuple[str, Attack]], targets: Any) -> list[str]:
     """Say who is taken not to know that his target is in a sample, where no reason for it goes on record."""
     if targets is not None and targets.presence_not_known is not None:
         return []

@@ -12,15 +12,63 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .column_numbers import are_numbers, class_numbers, group_codes, label_numbers
-from .dependence import classes_give, gives
-from .questions import DraftAnswer, Question
+from .column_numbers import are_numbers, class_numbers, code_numbers, group_codes, label_numbers
+from .dependence import MOST_STRAYS, classes_give, form_of, gives, is_function
+from .integer_parts import integer_parts
+from .questions import KEPT_ROLES, DraftAnswer, Question
 from .row_ties import row_ties, told_by_time
 
 if TYPE_CHECKING:
     from ..table import Table
 
 MOST_COMPARED = 60  # columns: all pairs of more would take long
+NEIGHBOURS = 5  # columns before one in the file, with which it is compared where there are more
+
+
+def without_copies(table: Table) -> list[DraftAnswer]:
+    """Drop columns that rank the records as an earlier one does: a copy, a logarithm, a square."""
+    used = [c for c in table.schema.columns if c.is_number and not c.drop and not c.roles & KEPT_ROLES]
+    names = [column.name for column in used]
+    values = table.values(names) if names else np.empty((0, 0))
+    answers, gone = [], set[int]()
+    for later in range(1, len(names)):
+        first = 0 if len(names) <= MOST_COMPARED else max(0, later - NEIGHBOURS)
+        of = next(
+            (i for i in range(first, later) if i not in gone and is_function(values[:, i], values[:, later])),
+            None,
+        )
+        if of is not None:
+            gone.add(later)
+            form = form_of(values[:, of], values[:, later])
+            taken = f"{_function_words(names[of], form)}: dropped, as the noise of one would undo that of the other"
+            computed = f"Analysts can compute it from {names[of]}; to" if form else "To"
+            otherwise = f"{computed} keep it, drop {names[of]} in its place"
+            made = replace(used[later], drop=True, roles=frozenset())
+            question = Question(names[later], taken, otherwise)
+            answers.append(DraftAnswer(made, "near-duplicate", question, copy_of=names[of]))
+    return answers
+
+
+def _function_words(name: str, form: str) -> str:
+    """Say that a column is a function of another, and which; where none is known, that each gives the other."""
+    known = f"one value for each value of {name} and back, in all records but {MOST_STRAYS:.0%} at most"
+    return f"a function of {name} ({form})" if form else known
+
+
+def without_parts(table: Table) -> list[DraftAnswer]:
+    """Drop columns that are a part of another's digits: the hour of a time, the first digits of a code."""
+    schema = table.schema
+    numbers = {c.name: table.floats(c.name) for c in schema.columns if c.is_number and not c.drop}
+    wholes = {name: x for name, x in numbers.items() if not schema[name].roles & KEPT_ROLES}
+    coded = [c for c in schema.columns if c.kind == "category" and not c.drop and are_numbers(c.categories)]
+    parts = integer_parts(wholes | {c.name: code_numbers(table, c.name) for c in coded}, wholes)
+    answers = []
+    for name, part in parts.items():
+        taken = f"{part}: dropped, as it tells that part of {part.of} whatever its noise"
+        otherwise = f"Analysts can compute it from {part.of}; to keep it, drop {part.of} in its place"
+        made = replace(schema[name], drop=True, roles=frozenset())
+        answers.append(DraftAnswer(made, "near-duplicate", Question(name, taken, otherwise)))
+    return answers
 
 
 def without_functions(table: Table) -> list[DraftAnswer]:

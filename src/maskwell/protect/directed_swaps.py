@@ -195,7 +195,7 @@ class _Job:
     """What is to be swapped against whom; `risk` is his before any swap."""
 
     masking: Masking
-    attack: Any
+    attack: Attack
     tolerance: Any
     risk: Risk
     reach: Reach

@@ -232,11 +232,11 @@ def _cells(moving: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _ranks(values: Floats) -> Floats:
     """Return ranks of open values, those of ties shared; NaN for others."""
-    from scipy.stats import rankdata
+    from ..checks.relations import shared_ranks
 
     out = np.full(len(values), np.nan)
     there = np.isfinite(values)
-    out[there] = rankdata(values[there])
+    out[there] = shared_ranks(values[there])
     return out
 
 

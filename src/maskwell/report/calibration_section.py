@@ -100,15 +100,15 @@ def _round(name: str) -> str:
 
 def _interval_bounds_part(found: Any) -> Html:
     """Return the bounds on models beside what the calibrated noise does to them."""
-    bounds = getattr(found, "widening", ())
+    bounds = found.widening
     if not bounds:
         return Html("")
     rows = [
         (
             one.formula,
-            str(getattr(one, "coefficient", "")),
-            percent(getattr(one, "largest", None)),
-            percent(getattr(one, "at_most", None)),
+            one.coefficient,
+            percent(one.largest),
+            percent(one.at_most),
             "yes" if one.met else "no",
         )
         for one in bounds

@@ -23,7 +23,7 @@ from .words import (
 )
 
 if TYPE_CHECKING:
-    from ..pipeline import Advice
+    from ..pipeline import Advice, Outcome
 
 WIDTH, HEIGHT = 100, 45
 MOST_ADVICE_LINES = 6  # a change is to be followed, so that it is shown whole
@@ -36,7 +36,7 @@ NOT_JUDGED = "NOT JUDGED: the tolerance is not known to hold, so that nothing is
 DESPITE_SEEDED = "FOR STUDIES ONLY (--seed), WRITTEN DESPITE what follows"
 
 
-def release_summary(outcome: Any) -> str:
+def release_summary(outcome: Outcome) -> str:
     """Return the three answers on one screen: may it be released, who could be found, what can be learned."""
     lines = [*_wrap_text(title_of(outcome), ""), *_answer(outcome), ""]
     lines += [*_risk(outcome), *_utility_lines(outcome), *_audit(outcome)]
@@ -47,7 +47,7 @@ def release_summary(outcome: Any) -> str:
     return "\n".join(line.rstrip() for line in shown)
 
 
-def refusal_summary(outcome: Any) -> str:
+def refusal_summary(outcome: Outcome) -> str:
     """Return in short why a plan is refused, and what would change that."""
     lines = [*_answer(outcome), f"  {count_of(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]
     return "\n".join(line.rstrip() for line in [*lines, *_advice(outcome), *_location_lines(outcome)])
@@ -188,7 +188,7 @@ def _advice_result(advice: Any) -> str:
     return "" if says_itself else f": {advice.comes_to}"
 
 
-def passing_sections(outcome: Any) -> str:
+def passing_sections(outcome: Outcome) -> str:
     """Return the first change that would pass as it is typed, nothing where none does."""
     best = next((one for one in advice_of(outcome) if one.passes), None)
     return "" if best is None else typed_sections(best)

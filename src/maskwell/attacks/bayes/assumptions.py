@@ -114,7 +114,7 @@ def _knowledge(plan: BayesIntruder, holds_all: bool) -> tuple[str, ...]:
 
 def _prior(prior: Any) -> str:
     """Say by which prior the parameters are guessed."""
-    own = ", ".join(name for name, _ in prior.given)
+    own = ", ".join(dict(prior.given))
     said = f"not told the parameters: prior {prior.family}, mean over sd {prior.mean_over_sd:g}"
     said += f", own ones of {own}" if own else ""
     return said + (f", shared {', '.join(prior.shared)}" if prior.shared else "")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ...tolerances import is_real
 from ..protocol import Bools, Ints, MarkedGuess
 from ..risk import tenths
 from .reliability import Reliability, format_probability, reliability_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Of the curve of links claimed and correct
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -150,7 +153,7 @@ class Belief:
     probability: Floats
     share: Floats
     threshold: float = 0.0
-    labels: Any = None
+    labels: pa.Array[Any] | None = None
     not_released: Floats | None = None
     ties: Ints | None = None
 
@@ -200,7 +203,7 @@ class Belief:
     def _findable(self) -> Bools:
         return np.asarray(self.standing.better >= 0)
 
-    def curve(self, thresholds: Sequence[float] | None = None) -> Any:
+    def curve(self, thresholds: Sequence[float] | None = None) -> pa.Table:
         """Return links, correct ones (ties shared), precision and recall where he claims above each threshold.
 
         Precision is the correct share of the links (null where there are none), recall the share found of those that
@@ -262,7 +265,7 @@ class Belief:
         """Whether the probability he gives his best links is the share of them that are right."""
         return reliability_of(*self._links)
 
-    def worst(self, n: int = 10) -> Any:
+    def worst(self, n: int = 10) -> pa.Table:
         """Return the targets whose own record gets the largest probability: for the steward's eyes alone.
 
         A record that he holds for impossible has no rank.

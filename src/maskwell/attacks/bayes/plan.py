@@ -18,7 +18,7 @@ from ...errors import BadPlan, NoLaw, nearest, raise_all
 from ...laws.chain import combined_of
 from ...laws.unknowns import unknowns_of
 from ...masking import Release
-from ..blocks import Search, block_codes
+from ..blocks import RecordSearch, block_codes
 from ..candidate_scores import option_problems
 from ..pair_density import laws_on
 from ..protocol import Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
@@ -52,7 +52,7 @@ CONTRADICTED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesIntruder(Search):
+class BayesIntruder(RecordSearch):
     """Link by the noise card: the released z that has the largest posterior probability for a target x of its block.
 
     `kernel` is what a pair weighs:
@@ -152,7 +152,7 @@ class BayesIntruder(Search):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data; a function of the user's own is only named."""
-        out = Search.to_dict(self)
+        out = RecordSearch.to_dict(self)
         return out | ({"marginal": OWN} if callable(self.marginal) else {})
 
     def assessed(self, risk: Risk, marked: MarkedGuess) -> Risk:

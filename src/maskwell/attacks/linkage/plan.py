@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import BadPlan, nearest, raise_all
 from ...table import Table
 from ..agreement import Absolute, ComparedField, Exact, Relative, Rule, compare_tables, is_comparable
-from ..blocks import Search, check_fields
+from ..blocks import RecordSearch, check_fields
 from ..protocol import Guess, IntruderKnowledge, OrderOf
 from .em import EM, Fixed, Weights
 from .field_choice import MOST_FIELDS, most_telling
@@ -24,7 +24,7 @@ TEN_PERCENT, BY_EM = Relative(0.10), EM()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Linkage(Search):
+class Linkage(RecordSearch):
     """Fellegi-Sunter record linkage, as Winkler's software does it.
 
     `fields` (the schema's key columns; of more than 20 those that tell most) are compared by `rule`, or by their own in

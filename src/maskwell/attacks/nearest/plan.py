@@ -18,7 +18,7 @@ from ...masking import Release
 from ...schema import Column
 from ...table import Floats, Table
 from ..agreement import is_comparable, is_number
-from ..blocks import Search, check_fields
+from ..blocks import RecordSearch, check_fields
 from ..candidate_scores import (
     Batch,
     BestCandidates,
@@ -39,11 +39,13 @@ from .status_search import ComparedRecords, NearestFound, StatusRecords, StatusS
 SCALE = 2.0**100  # lifts squared distances, exactly, to where ties are told by their digits alone
 SHRINKS = (None, "matrix", "per_variable")
 RANKINGS = ("euclid", "same")
+# By field, as pairs or a mapping, or a matrix by its rows.
+FieldWeights = Mapping[str, float] | Sequence[tuple[str, float]] | Sequence[Sequence[float]] | Floats
 WEIGHTS = "weights is {field: weight} or a symmetric positive semi-definite matrix in the order of fields"
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearestRecord(Search):
+class NearestRecord(RecordSearch):
     """Link every record to the nearest in its block, and measure h: how far from the target the linked record lies.
 
     `fields` are amounts (the schema's key columns that are numbers). `distance` is one of
@@ -82,7 +84,7 @@ class NearestRecord(Search):
     assignment: str = "best"
     distance: str = "euclid"
     shrink: str | None = None
-    weights: tuple[Any, ...] | None = None
+    weights: FieldWeights | None = None
     ranked_by: str = "euclid"
     largest_h: int | None = None
 
@@ -161,13 +163,14 @@ class NearestRecord(Search):
         """Return W for these fields."""
         if self.weights is None:
             return np.eye(len(fields))
-        if not isinstance(self.weights[0][0], str):
-            if len(self.weights) != len(fields):
+        frozen: Any = self.weights  # a tuple of pairs or of rows: see `_frozen_weights`
+        if not isinstance(frozen[0][0], str):
+            if len(frozen) != len(fields):
                 raise BadPlan(
-                    f"weights is a matrix of {len(self.weights)} rows for {len(fields)} fields: name fields to fit it"
+                    f"weights is a matrix of {len(frozen)} rows for {len(fields)} fields: name fields to fit it"
                 )
-            return np.array(self.weights)
-        given = dict(self.weights)
+            return np.array(frozen)
+        given = dict(frozen)
         problems = [
             f"weights name {name!r}, which is not among the fields" for name in given if name not in fields
         ]

@@ -20,6 +20,7 @@ from ..threads import cores, map_on_threads
 
 SAME_DISTANCE = 1e-12  # distances closer than this, relative to their size, differ by rounding alone
 LARGEST = 1e150  # of a coordinate, so that squares are finite
+NO_BLOCK = np.iinfo(np.int64).min
 WAYS = ("tree", "matrix", "brute")
 LEAF = 64  # points of a leaf: the tile of the sieve
 SHORTEST_TURN, LONGEST_TURN = 512, 4096  # searchers that a thread takes at once
@@ -147,7 +148,8 @@ class SearchForest:
         end = np.append(begin, len(number))[1:]
         leaf = len(points) + 1 if how == "brute" else LEAF
         forest = plant(points[number], number, begin, end, leaf, norm, _unit(searchers, points))
-        roots = np.where(np.isin(blocks[0], there), np.searchsorted(there, blocks[0]), NOBODY)
+        at = np.searchsorted(there, blocks[0])
+        roots = np.where(np.append(there, NO_BLOCK)[at] == blocks[0], at, NOBODY)
         order = number if same else np.argsort(locate(forest, searchers, roots), kind="stable")
         return cls(searchers, points, forest, roots, order, norm)
 
@@ -160,13 +162,17 @@ class SearchForest:
         candidates = np.append(self.forest.stop - self.forest.first, 0)[self.roots]
         if how is not None or self.norm != 2:
             return np.asarray((candidates > 0) & (how == "matrix"))
-        many = candidates >= FEW
+        many = np.asarray(candidates >= FEW)
+        if not many.any():
+            return many
         order = self.order[many[self.order]]
         some = order[:: max(len(order) // TRIED, 1)]
         return np.asarray(many & (by_tree(some) > FADED * int(candidates[some].sum())))
 
     def blocks(self, chosen: Bools) -> list[Ints]:
         """Return the chosen searchers of each block, near ones together."""
+        if not chosen.any():
+            return []
         order = self.order[chosen[self.order]]
         order = order[np.argsort(self.roots[order], kind="stable")]
         cuts = np.flatnonzero(np.diff(self.roots[order])) + 1

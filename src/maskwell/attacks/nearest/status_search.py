@@ -193,8 +193,9 @@ class StatusSearch:
             first, last = self._levels(apart, rows)
             for level in np.unique(apart).tolist():
                 wanted = rows[(first <= level) & (level <= last)]
+                blocks = self._blocks_of(wanted)
                 for other in np.flatnonzero(apart == level).tolist() if len(wanted) else ():
-                    places = self._candidates(other, wanted)
+                    places = self._candidates(other, blocks)
                     if len(places):
                         near = nearest(*self._sides(kind, other, wanted, places), norm=self.metric.norm)
                         found.add(wanted, places, near, level, rank)
@@ -210,7 +211,7 @@ class StatusSearch:
             out[at] = before[self.searchers.blocks[rows[at]], differing[at]]
             for other in np.flatnonzero(np.isin(apart, differing[at])).tolist():
                 wanted = at[differing[at] == apart[other]]
-                places = self._candidates(other, rows[wanted])
+                places = self._candidates(other, self._blocks_of(rows[wanted]))
                 if len(places):
                     sides = self._sides(kind, other, rows[wanted], places)
                     out[wanted] += closer(*sides, distance[wanted], norm=self.metric.norm, most=most)
@@ -247,12 +248,16 @@ class StatusSearch:
         """Return in how many statuses each kind of candidates differs from a kind of searchers."""
         return np.asarray((self.searchers.kinds[kind] != self.candidates.kinds).sum(axis=1))
 
-    def _candidates(self, kind: int, rows: Ints) -> Ints:
-        """Return the candidates of a kind in the blocks of some searchers, in keyed order."""
-        places = self.groups.get(kind, np.empty(0, np.int64))
+    def _blocks_of(self, rows: Ints) -> Bools | None:
+        """Mark the blocks of some searchers; None where these are all."""
         wanted = np.zeros(self.blocks, bool)
         wanted[self.searchers.blocks[rows]] = True
-        return places if wanted.all() else places[wanted[self.candidates.blocks[places]]]
+        return None if wanted.all() else wanted
+
+    def _candidates(self, kind: int, blocks: Bools | None) -> Ints:
+        """Return the candidates of a kind in some blocks, in keyed order."""
+        places = self.groups.get(kind, np.empty(0, np.int64))
+        return places if blocks is None else places[blocks[self.candidates.blocks[places]]]
 
     def _counts(self, apart: Ints) -> Ints:
         """Return blocks x numbers of differing statuses: how many candidates there are."""

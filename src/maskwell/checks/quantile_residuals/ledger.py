@@ -104,15 +104,17 @@ class Ledger:
         self.counts[family] += len(chance)
         if not chance.min(initial=1.0) < KEPT:
             return
-        for i in np.flatnonzero(chance < KEPT).tolist():
-            one = float(np.broadcast_to(size, chance.shape)[i])
+        hits = np.flatnonzero(chance < KEPT)
+        figures = (size, records, size if shown is None else shown)
+        sizes, seen, told = (
+            np.broadcast_to(np.asarray(one, np.float64), chance.shape)[hits].tolist() for one in figures
+        )
+        for i, one, count, figure in zip(hits.tolist(), sizes, seen, told, strict=True):
             fails = one >= effect.fail if is_large is None else is_large
             if not fails and one < effect.warn:
                 continue
             said = where if isinstance(where, str) else where(i)
-            seen = int(np.broadcast_to(records, chance.shape)[i])
-            told = one if shown is None else float(np.broadcast_to(shown, chance.shape)[i])
-            shape = (effect.measure, seen, float(chance[i]), one, told, fails, is_digit)
+            shape = (effect.measure, int(count), float(chance[i]), one, figure, fails, is_digit)
             self.lines.append(LedgerLine(family, column, said, *shape))
 
     def adjusted(self, line: LedgerLine) -> float:

@@ -53,7 +53,7 @@ class OwnError:
 
     sds: Shares | Mapping[str, float] = ()
     wrong: Shares | Mapping[str, float] = ()
-    population: Callable[[Table], Any] | None = None
+    population: Callable[[Table], Floats] | None = None
 
     def __post_init__(self) -> None:
         problems: list[str] = []

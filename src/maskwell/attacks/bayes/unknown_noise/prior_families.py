@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -147,6 +147,25 @@ class LogNormal:
         return np.exp(self.centre + self.spread * standard), logs
 
 
+@runtime_checkable
+class Distribution(Protocol):
+    """A distribution of the user's own, such as scipy's."""
+
+    def logpdf(self, x: Any) -> Any:
+        """Return the log density at some values."""
+
+    def ppf(self, q: Any) -> Any:
+        """Return the values below which some shares lie."""
+
+
+@runtime_checkable
+class UpperTail(Protocol):
+    """What a distribution has that tells its upper tail by itself."""
+
+    def isf(self, q: Any) -> Any:
+        """Return the values above which some shares lie."""
+
+
 @dataclass(frozen=True, slots=True)
 class Own:
     """A distribution of the user's own, with `logpdf` and `ppf` (and `isf` for its upper tail, if it has one).
@@ -154,7 +173,7 @@ class Own:
     Nodes are its quantiles where a standard normal has those of Gauss and Hermite: right also for densities with edges.
     """
 
-    law: Any
+    law: Distribution
 
     @property
     def centre(self) -> float:
@@ -184,7 +203,7 @@ class Own:
 
     def _above(self, shares: Floats) -> Floats:
         """Return the values that such shares lie above."""
-        if hasattr(self.law, "isf"):
+        if isinstance(self.law, UpperTail):
             return np.asarray(self.law.isf(shares), dtype=np.float64)
         return np.asarray(self.law.ppf(1.0 - np.maximum(shares, 2**-53)), dtype=np.float64)
 

@@ -29,7 +29,7 @@ from ....laws.unknowns import (
 )
 from ....table import Floats, Table
 from ....tolerances import is_real
-from .prior_families import GammaPower, LogNormal, Own, ResolvedPrior
+from .prior_families import Distribution, GammaPower, LogNormal, Own, ResolvedPrior
 
 FAMILIES = ("inverse gamma", "gamma", "lognormal")
 WIDEST, TIGHTEST = 1.0, 1e6  # of mean_over_sd
@@ -54,7 +54,7 @@ class Prior:
     family: str = "inverse gamma"
     mean_over_sd: float = 20.0
     theta_range: tuple[float, float] = (0.75, 1.25)
-    given: tuple[tuple[str, Any], ...] = ()
+    given: Mapping[str, Distribution] | tuple[tuple[str, Distribution], ...] = ()
     shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class Prior:
             if name not in (SD, BIAS_SD)
         ]
 
-    def own(self, unknown: Unknown) -> Any | None:
+    def own(self, unknown: Unknown) -> Distribution | None:
         """Return the user's own prior of an unknown, that of a column before that of all."""
         given = dict(self.given)
         names = (*(f"{unknown.name}:{column}" for column in unknown.columns), unknown.name)
@@ -128,7 +128,7 @@ class Prior:
             if value != item.default:
                 out[item.name] = list(value) if isinstance(value, tuple) else value
         if self.given:
-            out["given"] = {name: _name(own) for name, own in self.given}
+            out["given"] = {name: _name(own) for name, own in dict(self.given).items()}
         return out
 
 
@@ -154,7 +154,7 @@ def _own_problems(name: str, own: Any) -> list[str]:
             f"given: there is no unknown {name!r}; there are sd, bias_sd and scale, as 'sd' or 'sd:COLUMN'"
         ]
     wanted = f"given: the prior of {name!r} must be a distribution with logpdf and ppf, such as scipy.stats.gamma(4)"
-    if not callable(getattr(own, "logpdf", None)) or not callable(getattr(own, "ppf", None)):
+    if not isinstance(own, Distribution):
         return [wanted]
     try:
         ends = [float(own.ppf(share)) for share in (0.0, 1e-6, 0.5, 1 - 1e-6)]
@@ -283,7 +283,7 @@ def prior_problems(prior: Prior, laws: Sequence[Any]) -> list[str]:
     named = {f"{u.name}:{column}" for u in unknowns for column in u.columns} | {u.name for u in unknowns}
     problems = [
         f"the prior of {name!r} is for no unknown of these laws{nearest(name, named)}"
-        for name, _ in prior.given
+        for name in dict(prior.given)
         if name not in named
     ]
     problems += [f"no law has an unknown {name!r} to share" for name in prior.shared if name not in named]
