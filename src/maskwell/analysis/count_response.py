@@ -1,4 +1,10 @@
-"""A count response with noise: its true values are whole numbers from 0 on, drawn with the parameters."""
+"""A count response with noise: its true values are whole numbers from 0 on, drawn with the parameters.
+
+P(y | eta, z) is proportional to p(y | eta) p(z | y), y = 0, 1, 2, ..: by a table of p(z | y) (`noise.counts`) where the
+noise of the count is its own and few counts are possible, else draw by draw with the noise of the other numbers
+(`kernels.gibbs_counts`). Own derivation. Called by `model` where the family is poisson or negative binomial and the
+response is noised.
+"""
 
 from __future__ import annotations
 

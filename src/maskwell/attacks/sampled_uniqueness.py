@@ -17,7 +17,8 @@ Guessing within a block of n records of the file finds a target who was released
     E 1 / (1 + Binomial(n - 1, f)) = (1 - (1 - f)^n) / (f n).
 
 Chosen for `floor_of` where a mask subsamples. Every figure of the floor is counted so, those of its remedies too: a
-column that keeps few alone in the file may keep many alone in a sample of it.
+column that keeps few alone in the file may keep many alone in a sample of it. Own derivation: records are sampled
+independently of each other, each with the same chance.
 """
 
 from __future__ import annotations

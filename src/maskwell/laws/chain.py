@@ -1,7 +1,8 @@
 """Noise added in stages: each stage draws its own words, and readers see the one law of their sum.
 
 e = e1 + e2 has the convolution of both laws (`convolution`); codes after noise become codes of the outlet; a table
-after a table is their product. A chain whose law has none of these closed forms is refused. Made by `masks.Chain`.
+after a table is their product. A chain whose law has none of these closed forms is refused. Made by `masks.Chain`. Own
+derivation: the stages are independent given the true value, since they share no random words.
 """
 
 from __future__ import annotations

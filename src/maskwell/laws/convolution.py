@@ -2,6 +2,7 @@
 
 Normal + normal: covariances add. Mixture + normal, or + mixture: all pairs of components, weights multiplied, means and
 variances added. Others (Laplace with anything) have no closed form and give nothing. Asked by `chain` and by nesting.
+Sums of independent normals: Anderson (2003), section 2.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Masks one after the other, and columns computed anew from masked parts."""
+"""Masks one after the other, and columns computed anew from masked parts.
+
+On one column the law of a chain is the convolution p(z | x) = integral of p2(z | y) p1(y | x) dy, where it has a closed
+form: covariances of normal noises add, codes after noise become codes of the outlet, tables of categories are
+multiplied (`laws.chain`, `laws.convolution`); anything else is refused. Recompute: total = sum of coefficient x masked
+part (own derivation: a sum that is noised by its parts alone). Named in plans as Chain and Recompute.
+"""
 
 from __future__ import annotations
 

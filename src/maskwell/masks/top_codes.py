@@ -1,4 +1,9 @@
-"""Top and bottom codes: extreme values released as a code that says no more than "at least this much"."""
+"""Top and bottom codes: extreme values released as a code that says no more than "at least this much".
+
+z = top where x >= top, bottom where x <= bottom, else x: a law with no noise and two codes (`Outlet`), which draws
+nothing. Own derivation: as the standard method, with the limit itself for all beyond it.
+Named in plans as Coding; after noise in a `Chain` it codes the noised value.
+"""
 
 from __future__ import annotations
 

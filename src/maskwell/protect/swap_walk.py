@@ -1,4 +1,10 @@
-"""The walk along the records at risk: who exchanges with whom, each at most once, in an order that the key decides."""
+"""The walk along the records at risk: who exchanges with whom, each at most once, in an order that the key decides.
+
+Greedy: at risk is a record whose true link the intruder claims, or has among the tied best of a claim; each takes the
+most similar free record of its block that the intruder would not claim for it (Winkler's swap, with the second best
+match: Moore 1996, section IX). Relief of a swap = sum over both records of the share of their claimed link that is
+right. Called by `directed_swaps`, which takes as many of the swaps as the tolerance needs.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The moment-corrected estimate has the score psi = (x + u)(e + d) - E[u d], d = v - u'beta the noise of the residual.
 Its variance over fresh residuals and fresh noise, in the sandwich with the true moments, against the ordinary variance
 without noise: nothing is approximated but the number of records. For normal noise the fourth moments have a closed
-form (Isserlis): var(psi) = (xx' + cov(u)) (s^2 + var d) + cov(u,d) cov(u,d)'. Other noise is drawn.
+form (Isserlis 1918): var(psi) = (xx' + cov(u)) (s^2 + var d) + cov(u,d) cov(u,d)'. Other noise is drawn.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Corrections need noise whose mean is 0 given the true value (or known to be undone) and whose covariance is known. That
 fails at limits and codes, which cut the noise off; on coarse units, where rounding depends on the value; on logs,
 categories and exchanges. Such columns are refused here, all at once. A unit up to the noise's sd is fine: by the
-characteristic function its error has then mean 0 to 1e-8 of the unit and the variance unit^2 / 12 (Sheppard), which is
-added. Noise that grows with the value as sd^2 + bias_sd^2 x^2 has the unbiased estimate (sd^2 + bias_sd^2 z^2) /
-(1 + bias_sd^2) for each record, which serves the moment correction; other steps and powers have none.
+characteristic function its error has then mean 0 to 1e-8 of the unit and the variance unit^2 / 12 (Sheppard 1898),
+which is added. Noise that grows with the value as sd^2 + bias_sd^2 x^2 has the unbiased estimate (sd^2 + bias_sd^2 z^2)
+/ (1 + bias_sd^2) for each record, which serves the moment correction; other steps and powers have none.
 """
 
 from __future__ import annotations

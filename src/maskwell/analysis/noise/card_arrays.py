@@ -1,4 +1,9 @@
-"""From the card of a release to the arrays of the noise on the unknown numbers of a model."""
+"""From the card of a release to the arrays of the noise on the unknown numbers of a model.
+
+For each column u = slope x + offset + s(x) e with e normal, Laplace or a component of a mixture: what `arrays` holds,
+record by record (own derivation), with the cells of units and limits (`cells`), one precision M'M for each pattern of
+open columns, and the background of swapped records (`swaps`). Called by `model` when a system is built.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""How likely each true category is to be released as it was: a table of records x categories for each column."""
+"""How likely each true category is to be released as it was: a table of records x categories for each column.
+
+log p(z_i | x_i = k) by the law of the card; where records were swapped, with the share s on the card,
+
+    log [(1 - s) p(z_i | k) + s f(z_i)],
+
+f the frequencies of what was released in the record's block (of the whole file in a small block): the classical
+likelihood under misclassification (Gustafson 2004). Filled once before sampling, for every sampler that
+draws categories or sums over them.
+"""
 
 from __future__ import annotations
 

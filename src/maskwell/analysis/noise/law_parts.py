@@ -1,4 +1,11 @@
-"""The laws of a card, cut to the columns of a model, and what each gives to the arrays."""
+"""The laws of a card, cut to the columns of a model, and what each gives to the arrays.
+
+The noise of some columns of a normal law is its marginal, with precision M'M = (their covariance)^-1; Laplace noise and
+mixtures of single columns have M = 1 and their sizes apart; of a mixture turned with different sds all columns are
+needed. A known measurement error of variance v is independent of the noise,
+so that the covariances add (slope^2 v on the scale of the noise), which normal noise and mixtures of normals allow. Own
+derivation. Called by `card_arrays` and by `swaps`.
+"""
 
 from __future__ import annotations
 

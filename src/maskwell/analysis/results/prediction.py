@@ -1,4 +1,11 @@
-"""Predict records from their true covariates, with what the posterior does not know."""
+"""Predict records from their true covariates, with what the posterior does not know.
+
+For each kept draw of the parameters eta = x'b + offset + group effects; the expected response is eta, Phi(eta),
+1 / (1 + exp(-eta)) or exp(eta) by family, and differences of Phi(cut - eta) of an ordered one. With kind="response" a
+response is drawn given each, so that the draws are from the posterior predictive law (Gelman and others, Bayesian Data
+Analysis, 2013, section 1.3). Groups that the fit has not seen have effects drawn from their normal law;
+records of the fit have the true covariates of the same draw. Called by `Posterior.predict`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The table of a fit: what the draws say of each parameter, beside the fit that takes noise for truth."""
+"""The table of a fit: what the draws say of each parameter, beside the fit that takes noise for truth.
+
+Means, sds and equal-tailed intervals of the draws; rank-normalised split R-hat, and effective draws of the bulk and of
+the tails (Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021, by arviz), which must be below 1.01 and above 400.
+`bias` = naive - adjusted estimate, `widening` = sd / naive sd. `model_fit` lengthens chains by these figures.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What is known of the true value of each record, from draws that were kept."""
+"""What is known of the true value of each record, from draws that were kept.
+
+Of a number the mean, the sd and quantiles of the draws of x given all that was released, of a category the share of the
+draws in which it is k: Monte Carlo sums over p(x, theta | release), in which the parameters are integrated out. Called
+by the posterior of `fit(..., keep_truths=True)`.
+"""
 
 from __future__ import annotations
 

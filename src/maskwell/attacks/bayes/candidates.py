@@ -1,4 +1,10 @@
-"""Which records the Bayesian intruder compares: blocks, split by what left in clear, and how many units they have."""
+"""Which records the Bayesian intruder compares: blocks, split by what left in clear, and how many units they have.
+
+A pair with p(z | x) = 0 for sure is no candidate: values that no law changes must agree (blocking, as in Fellegi and
+Sunter 1969), and so must statuses under laws that keep them. Splitting by both leaves every posterior as it is
+and has fewer pairs to weigh. `units` and `absent` count the true records of the unsplit block, on which the weight
+of an absent record rests. Called by `posterior`, of one target and of all units.
+"""
 
 from __future__ import annotations
 

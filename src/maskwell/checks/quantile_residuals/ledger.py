@@ -1,8 +1,8 @@
 """The ledger of tests: every p-value counted, the small ones kept, and adjusted for how many were made.
 
-Adjusted p = p x tests of the family x families (Bonferroni). A test fails below 1e-5 and warns below 1e-3, each only
-with the effect that its family asks for: in two million records everything is significant. Bonferroni's inequality
-holds whatever tests have in common. Written by every family, read by `findings`.
+Adjusted p = p x tests of the family x families (Bonferroni; Dunn 1961). A test fails below 1e-5 and warns below 1e-3,
+each only with the effect that its family asks for: in two million records everything is significant. Bonferroni's
+inequality holds whatever tests have in common. Written by every family, read by `findings`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The categories that the enumerated sampler summed over, drawn afterwards given the parameters.
 
 P(c | release, theta) is proportional to the summand of the likelihood: exact draws by inversion, one for each record
-and kept draw of theta. Called by `sampler` where true values are asked for.
+and kept draw of theta. Called by `sampler` where true values are asked for. Composition: p(theta | release) p(c |
+theta, release) is the joint law (Tanner and Wong 1987).
 """
 
 from __future__ import annotations
