@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from maskwell.checks import audit
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.findings import Finding
 from maskwell.checks.group_means import averages
@@ -181,6 +182,20 @@ def test_the_largest_losses_are_looked_at_as_the_largest_gains_are():
     assert found.verdict == "fail"
     assert found.figures["SALES, below 0"] == found.figure > found.figures["SALES"]
     assert "most negative values of SALES" in found.said
+    assert found.by_column == {"SALES": found.figure}
+
+
+def test_every_column_that_a_finding_names_is_one_of_the_file():
+    """Labels of figures may be pairs, directions or ends; what advice drops is taken from `by_column` alone."""
+    rng = np.random.default_rng(8)
+    values = rng.normal(0, 300, 2_000).round()
+    values[:3] = (-90_000, 70_000, 50_000)
+    masking = apply(IndependentNoise(("SALES",), variance_ratio=0.09), amounts(values), key=KEY)
+    found = audit(masking)
+    assert found["top values"].by_column
+    for one in found.findings:
+        assert {*one.by_column} <= {*masking.truth.schema.names}, one.check
+        assert {*one.failing_columns} <= {*one.by_column}
 
 
 def test_losses_are_judged_as_gains_of_the_same_size():

@@ -71,7 +71,7 @@ def averages(evidence: Evidence) -> CheckFigure:
     one = found[worst]
     if one is None:
         said = "no noised column is the same for all members of a group that leaves together"
-        return CheckFigure(1.0, said + _not_searched(by_one, clear), "", left)
+        return CheckFigure(1.0, said + _not_searched(by_one, clear), "", left, by_column=left)
     together = ", ".join(one.columns)
     what = (
         f"the most frequent of a group is wrong {left[worst]:.2f} times as often as one of them"
@@ -89,7 +89,7 @@ def averages(evidence: Evidence) -> CheckFigure:
         f"{what} ({one.size:.0f} records, typically)"
     )
     said += _not_searched(by_one, clear)
-    return CheckFigure(left[worst], said, f"{worst} by {', '.join(one.columns)}", left)
+    return CheckFigure(left[worst], said, f"{worst} by {', '.join(one.columns)}", left, by_column=left)
 
 
 def averages_ahead(
