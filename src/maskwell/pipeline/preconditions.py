@@ -201,16 +201,21 @@ def refused_at_once(case: MaskingSetting, floor: Risk) -> Outcome | None:
         card_risk=card_risk(risks),
         not_judged=tuple(not_judged),
         budget=case.budget,
-        advice=(*(one for _, one in groups), *(said for one in high for said in one.advice), *advice),
+        advice=(
+            *(one for _, one in groups if one is not None),
+            *(said for one in high for said in one.advice),
+            *advice,
+        ),
         held=case.judge.held,
         notes=("refused before any noise was drawn: nothing that follows could change it",),
     )
 
 
-def _groups(case: MaskingSetting) -> list[tuple[Reassembly, Advice]]:
+def _groups(case: MaskingSetting) -> list[tuple[Reassembly, Advice | None]]:
     """Return the groups that columns in clear put together whatever the noise, each with what to leave out.
 
-    Of a subsample it is known only once it is drawn; a swap moves amounts, and leaves blocks in the row.
+    Of a subsample it is known only once it is drawn; a swap moves amounts, and leaves blocks in the row. Nothing is
+    advised where what is left out takes nobody apart.
     """
     table, card = case.coded.table, case.coded.mask.card(case.coded.table)
     if card.subsampled is not None:
@@ -222,14 +227,28 @@ def _groups(case: MaskingSetting) -> list[tuple[Reassembly, Advice]]:
         and column.name not in card.masked
         and (case.plan.swap is None or column.roles & {"block", "group"})
     ]
-    out = []
-    for found in sure_reassemblies(table, clear):
-        after = to_leave_out(table, clear, found.column)
-        columns = ", ".join(after.columns)
-        said = (
-            f"drop {columns} in the schema, or make classes coarser, so that fewer groups of {found.column} stand "
-            f"together: without {columns} it is {after.together:,} of {after.groups:,}, where it was {found.together:,}"
+    found = sure_reassemblies(table, clear)
+    return [(one, group_advice(one, to_leave_out(table, clear, one.column))) for one in found]
+
+
+def group_advice(before: Reassembly, after: Reassembly) -> Advice | None:
+    """Say what to leave out so that fewer groups stand together, or fewer records where as many groups do.
+
+    `after.columns` are what is left out.
+    """
+    columns = ", ".join(after.columns)
+    if after.together < before.together:
+        fewer = f"fewer groups of {before.column} stand together"
+        counts = f"it is {after.together:,} of {after.groups:,}, where it was {before.together:,}"
+    elif after.records_together < before.records_together:
+        fewer = f"fewer records stand together with their groups of {before.column}"
+        counts = (
+            f"it is {after.records_together:,} of {after.records:,}, where it was {before.records_together:,}"
         )
-        figures: dict[str, float | int | str | None] = {"columns": columns, "together": after.share}
-        out.append((found, Advice(said, figures, drops=tuple(after.columns))))
-    return out
+    else:
+        return None
+    said = (
+        f"drop {columns} in the schema, or make classes coarser, so that {fewer}: without {columns} {counts}"
+    )
+    figures: dict[str, float | int | str | None] = {"columns": columns, "together": after.share}
+    return Advice(said, figures, drops=tuple(after.columns))
