@@ -10,7 +10,7 @@ answer.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +21,15 @@ from ..attacks.attack_run import attack_by
 from ..attacks.fingerprint import floor_of
 from ..attacks.linkage.em import EM
 from ..calibration.trials import ResolvedTrial
-from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw, nearest, raise_all
+from ..errors import BadInput, BadPlan, MaskwellError, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keys import Key
 from ..masking import apply
 from .coded_columns import CodedTable
-from .high_floor import all_high, audit_limit
-from .intruders import card_risk
+from .high_floor import HighFloor, all_high, audit_limit
+from .intruders import card_risk, intruders_of
 from .outcome import Advice, Outcome
 from .reassembly import Reassembly, sure_reassemblies, to_leave_out
+from .tolerance_checks import Judge
 from .verdict import unfit_reason
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from ..plan import ReleasePlan
     from ..table import Table
     from .meet_tolerance import MaskingSetting
-    from .tolerance_checks import Judge
 
 TRIED = (150, 2_000)  # records: what fails on so few is tried on more before it is believed
 MANY_COLUMNS = 15  # with noise: a trial on few records then takes up to minutes
@@ -164,7 +164,10 @@ def _small(plan: Any, records: int) -> Any:
 
 
 def refused_at_once(case: MaskingSetting, floor: Risk) -> Outcome | None:
-    """Return the outcome where it is known before any noise is drawn; nothing where it is open."""
+    """Return the outcome where it is known before any noise is drawn; nothing where it is open.
+
+    What is advised on the floor comes after what is advised on groups: both are to be followed.
+    """
     high = all_high(case, floor)
     missing = [name for name in case.judge.held if name in case.untried]
     groups = _groups(case)
@@ -203,7 +206,7 @@ def refused_at_once(case: MaskingSetting, floor: Risk) -> Outcome | None:
         budget=case.budget,
         advice=(
             *(one for _, one in groups if one is not None),
-            *(said for one in high for said in one.advice),
+            *_floor_advice(case, high, [name for _, one in groups if one for name in one.drops]),
             *advice,
         ),
         held=case.judge.held,
@@ -215,7 +218,7 @@ def _groups(case: MaskingSetting) -> list[tuple[Reassembly, Advice | None]]:
     """Return the groups that columns in clear put together whatever the noise, each with what to leave out.
 
     Of a subsample it is known only once it is drawn; a swap moves amounts, and leaves blocks in the row. Nothing is
-    advised where what is left out takes nobody apart.
+    advised where what is left out takes nobody apart; of a second group it is what is left after the first one's.
     """
     table, card = case.coded.table, case.coded.mask.card(case.coded.table)
     if card.subsampled is not None:
@@ -227,8 +230,21 @@ def _groups(case: MaskingSetting) -> list[tuple[Reassembly, Advice | None]]:
         and column.name not in card.masked
         and (case.plan.swap is None or column.roles & {"block", "group"})
     ]
-    found = sure_reassemblies(table, clear)
-    return [(one, group_advice(one, to_leave_out(table, clear, one.column))) for one in found]
+    out = list[tuple[Reassembly, Advice | None]]()
+    fewer, left = table, clear
+    for found in sure_reassemblies(table, clear):
+        known = (found,) if left is clear else sure_reassemblies(fewer, left)
+        before = next((one for one in known if one.column == found.column), None)
+        advice = None if before is None else group_advice(before, to_leave_out(fewer, left, found.column))
+        out.append((found, advice))
+        if advice is not None:
+            schema = fewer.schema
+            fewer = replace(
+                fewer,
+                schema=schema.changed({name: replace(schema[name], drop=True) for name in advice.drops}),
+            )
+            left = [name for name in left if name not in advice.drops]
+    return out
 
 
 def group_advice(before: Reassembly, after: Reassembly) -> Advice | None:
@@ -252,3 +268,30 @@ def group_advice(before: Reassembly, after: Reassembly) -> Advice | None:
     )
     figures: dict[str, float | int | str | None] = {"columns": columns, "together": after.share}
     return Advice(said, figures, drops=tuple(after.columns))
+
+
+def _floor_advice(case: MaskingSetting, high: Sequence[HighFloor], dropped: Sequence[str]) -> list[Advice]:
+    """Return what brings the floor and guessing down, computed without the columns that other advice drops."""
+    if dropped and high:
+        try:
+            fewer = _setting_without(case, dropped)
+            first = next(iter(fewer.coded.attacks(fewer.intruders).values()))
+            high = all_high(fewer, floor_of(fewer.coded.mask, fewer.coded.table, first))
+        except MaskwellError:  # no mask or nobody who compares is left: then both are told side by side
+            return [said for one in high for said in one.advice]
+        said = [said for one in high for said in one.advice]
+        return [replace(one, change=f"with {', '.join(dropped)} dropped: {one.change}") for one in said]
+    return [said for one in high for said in one.advice]
+
+
+def _setting_without(case: MaskingSetting, dropped: Sequence[str]) -> MaskingSetting:
+    """Return the situation of a plan that leaves some columns out."""
+    from .candidates import Candidate, without
+
+    fewer = without(Candidate((), case.plan.masks), tuple(dropped))
+    plan, table = fewer.plan(case.plan), fewer.table(case.table)
+    mask = plan.mask(table.schema)
+    coded = CodedTable.of(table, mask)
+    intruders = intruders_of(plan, table, mask.card(table))
+    judge = Judge.of(plan, intruders, coded.table)
+    return replace(case, plan=plan, table=table, mask=mask, coded=coded, intruders=intruders, judge=judge)
