@@ -20,6 +20,7 @@ from ..attacks.unmasked_values import PATTERN
 from ..calibration.measures import measure_of
 from ..errors import MaskwellError, MaskwellWarning
 from .candidates import Candidate, Trouble, bases, candidates, leaner, masks_of, without
+from .high_floor import lowers_the_count
 from .information_loss import drowned_words, loss, noise_dominated_columns, noise_ratios
 from .meet_tolerance import MaskingSetting, ToleranceResult
 from .noise_screen import LARGEST_FACTOR, Purse, ScreenedChange, screen
@@ -429,7 +430,7 @@ def fingerprints(case: MaskingSetting, found: ToleranceResult, floor: Risk) -> l
             },
         )
         for one in alone[:MOST_COLUMNS]
-        if one["remaining"] < floor.floor.unique
+        if lowers_the_count(one["remaining"], floor.floor.unique)
     ]
 
 
