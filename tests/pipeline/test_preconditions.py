@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
+from maskwell.attacks.fingerprint import floor_of
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
 from maskwell.pipeline.high_floor import high_floor, high_guessing
-from maskwell.pipeline.preconditions import not_possible
+from maskwell.pipeline.preconditions import not_possible, refused_at_once
 from maskwell.pipeline.progress import Stages
 from maskwell.pipeline.run import _situation
 from maskwell.report.summary import release_summary
@@ -134,6 +135,34 @@ def test_groups_that_clear_columns_put_together_are_refused_at_once(folder: Path
     assert refused.advice[-1].figures == {"columns": "ROOF", "together": 0.0}
     assert all(one.draws for one in refused.advice[:-1])  # what stands before it was tried
     assert refused.advice[0].change in release_summary(refused).replace("\n    ", " ")
+
+
+@pytest.mark.parametrize("finest", ["ROOF", "STREET"])
+def test_a_second_remedy_is_computed_from_what_the_first_leaves(folder: Path, finest: str) -> None:
+    """Where roofs go for the households they tell nobody apart any more; streets still do."""
+    roofs, streets = tuple(f"r{i:02d}" for i in range(100)), tuple(f"s{i:03d}" for i in range(200))
+    home, roof = (
+        Column("HOME", "text", frozenset({"group"}), drop=True),
+        Column("ROOF", "category", frozenset({"block"}), categories=roofs),
+    )
+    values = {home: [f"h{i // 4}" for i in range(400)], roof: [roofs[i // 4] for i in range(400)]}
+    if finest == "STREET":  # no column of a household: each of its members has another one
+        street = Column("STREET", "category", frozenset({"block"}), categories=streets)
+        values[street] = [streets[(i % 4 * 50 + i // 8) % 200] for i in range(400)]
+    with_columns(folder, values, without=("REGION", "SAID"))
+    case, _ = _situation(plan_in(folder, tolerance={"max_rate": 0.2}), KEY, Stages())
+    first = next(iter(case.coded.attacks(case.intruders).values()))
+    refused = refused_at_once(case, floor_of(case.coded.mask, case.coded.table, first))
+    assert refused is not None
+    assert any("fingerprint" in one or "guessing" in one for one in refused.reasons)
+    first_advice, *others = [one for one in refused.advice if one.drops]
+    assert first_advice.drops == ("ROOF",)
+    if finest == "ROOF":
+        assert others == []
+    else:
+        (second,) = others
+        assert second.drops == ("STREET",)
+        assert second.change.startswith("with ROOF dropped: drop STREET in the schema")
 
 
 @pytest.mark.parametrize(

@@ -313,6 +313,27 @@ def test_who_stops_the_advice_on_a_refusal_gets_no_other_noise(
     assert kept.read_text() == before
 
 
+@pytest.mark.parametrize("fault", [KeyError("4711"), BadInput("there is no column 'X, below 0'")])
+def test_a_fault_of_the_advice_costs_no_verdict(
+    folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise fault
+
+    monkeypatch.setattr("maskwell.pipeline.advice.candidates", broken)
+    code, out, _ = run_main("release", folder / "bad.toml")
+    assert code == 1
+    assert "who could be found" in out
+    said = " ".join(out.split())
+    assert f"the search for what would pass broke off: {type(fault).__name__} (" in said
+    assert "advice.py, line" in said
+    assert "4711" not in out, "a message of another library may have values in it"
+    assert ("there is no column" in said) == isinstance(fault, BadInput)
+    code, out, _ = run_main("release", folder / "bad.toml", "--json")
+    assert code == 1
+    assert any("broke off" in note for note in json.loads(out)["notes"])
+
+
 def test_a_run_that_is_stopped_before_any_noise_leaves_nothing(
     folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,7 +92,8 @@ def last_record(evidence: Evidence) -> CheckFigure:
         f"{figures[worst]:.2g} sds of its noise for the record it tells most about and {typical[worst]:.2g} "
         "for a typical one; a record's own released value tells it to 1"
     )
-    return CheckFigure(figures[worst], said, worst, figures, verdict=PASS if np.isinf(least[worst]) else None)
+    verdict = PASS if np.isinf(least[worst]) else None
+    return CheckFigure(figures[worst], said, worst, figures, verdict=verdict, by_column=figures)
 
 
 def _sizes(evidence: Evidence) -> list[NoiseSizes]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 FLOOR_CHECK = "fingerprint floor"  # of the audit
 BY_GAPS = ", among those with the same values missing or coded,"
 MOST_COLUMNS = 4
+WORTH_A_LINE = 0.1  # of the fingerprints: advice by which fewer go says nothing
 SURE = 4.0  # standard errors of the share that is guessed right: by so much more than the limit
 MOST_IN_TURN = 30  # columns of which each is tried: of more a tenth is dropped at once
 ROOM = 0.5  # of what is tolerated: who finds as much by guessing leaves as much again for what noise does not hide
@@ -212,9 +213,14 @@ def _advice(case: MaskingSetting, floor: Risk, allowed: float) -> list[Advice]:
             },
         )
         for one in alone[:MOST_COLUMNS]
-        if one["remaining"] < floor.sure_floor.unique
+        if lowers_the_count(one["remaining"], floor.sure_floor.unique)
     ]
     return advice
+
+
+def lowers_the_count(after: float, before: float) -> bool:
+    """Whether a change lowers a count by so much that it is worth a line of advice."""
+    return after <= (1 - WORTH_A_LINE) * before and after < before
 
 
 def _floor_without(case: MaskingSetting, columns: list[str]) -> float | None:

@@ -388,9 +388,12 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
 
 def _on_groups(table: Table) -> list[Question]:
     """Ask about what leaves and puts the members of a dropped group together again, counted as a release counts it."""
-    from ..pipeline.reassembly import sure_reassemblies
+    from ..pipeline.reassembly import codes_for_none, sure_reassemblies
 
     schema, questions = table.schema, list[Question]()
+    for name, share in codes_for_none(table).items():
+        taken = f"{name}: one value holds {share:.1%} of the records: taken for a code for none, and not for a group"
+        questions.append(Question(None, taken, "A group? Then see to it that nothing that leaves tells it"))
     clear = [c.name for c in schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")]
     for one in (found for found in sure_reassemblies(table, clear) if not found.leaves):
         taken = (

@@ -153,8 +153,8 @@ def _each_by_itself(name: str, amounts: Mapping[str, Floats], clear: Mapping[str
 def _amount_answer(table: Table, name: str, one: GroupMean, alone: Sequence[str]) -> DraftAnswer:
     alike, by = ", ".join(one.columns), ", ".join(alone or one.columns)
     taken = (
-        f"the same for records alike in {alike}, for {one.share:.0%} of those who are not alone with them: dropped, as "
-        "the mean over them undoes noise on each"
+        f"the same for records alike in {alike}, for {one.share_words} with them: dropped, as the mean over them "
+        "undoes noise on each"
     )
     question = Question(name, taken, f"Wanted in the release? Then drop what puts them together ({by})")
     return DraftAnswer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)
