@@ -405,6 +405,11 @@ def test_two_digits_of_a_small_file_fail():
     found = made("last record", replace(masking, card=two))
     assert found.verdict in ("warn", "fail")
     assert found.figure < 0.5
+    assert found.said.startswith(
+        f"who knows all other records can compute the last one's A from the size of the noise on the card, to "
+        f"± {found.figure:.2g} sds of the noise at worst, "
+    )
+    assert found.said.endswith(" typically (its released value alone: ± 1)")
 
 
 def test_correlations_tell_too():

@@ -15,7 +15,7 @@ import maskwell as mw
 from maskwell.attacks.fingerprint import floor_of
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
-from maskwell.pipeline.high_floor import high_floor, high_guessing
+from maskwell.pipeline.high_floor import coarser, high_floor, high_guessing, without
 from maskwell.pipeline.preconditions import not_possible, refused_at_once
 from maskwell.pipeline.progress import Stages
 from maskwell.pipeline.run import _situation
@@ -66,7 +66,13 @@ def test_a_swap_may_still_bring_down_a_floor_of_what_it_moves(folder: Path) -> N
     tight = {"limits": {"fingerprint floor": {"warn": 0.0001, "fail": 0.001}}}
     stopped = release(plan_in(folder, audit=tight), key=KEY)
     assert stopped.masking is None
-    assert "the audit fails from 0.10% on" in stopped.reasons[0]
+    assert stopped.reasons[0].endswith("; the audit fails from 0.10% on")
+    loose = {"limits": {"fingerprint floor": {"warn": 0.0001, "fail": 0.005}}}
+    alone = [{"name": "fingerprint alone", "attack": "Fingerprint"}]
+    stopped = release(
+        plan_in(folder, audit=loose, intruders=alone, tolerance={"max_rate": 0.001}), key=KEY, advise=False
+    )
+    assert stopped.reasons[0].endswith("; tolerated is at most 0.1%"), "the limit that binds, and no other"
     case, _ = _situation(plan_in(folder, audit=tight, swap={}), KEY, Stages())
     assert high_floor(case, stopped.floor) is None
 
@@ -240,3 +246,8 @@ def test_draft_reason_and_table_count_guessing_alike(tmp_path: Path) -> None:
     (risk,) = refused.after.values()
     assert risk.guessing == pytest.approx(by_hand)
     assert f"{by_hand:.1%}\n" in release_summary(refused)
+
+
+def test_one_column_to_drop_is_told_in_the_singular() -> None:
+    assert (coarser(["chapter"]), without(["chapter"])) == ("make its classes coarser", "without it")
+    assert (coarser(["a", "b"]), without(["a", "b"])) == ("make their classes coarser", "without them")
