@@ -313,11 +313,13 @@ def _without_ids(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     answers = []
     for name, asked in proposal.questions().items():
         if "an identifier?" in asked:
+            text = next(one.text for one in proposal.of(name) if one.kind == "id")
+            first = "correct these in the file first, and give it " * ("once these are corrected" in text)
             otherwise = (
                 'An amount? Then take drop out of the schema and give it roles = ["key"]. The id of each record? Then '
-                'roles = ["id"] in its place. A group of records? Then roles = ["group"] beside drop'
+                f'{first}roles = ["id"] in its place. A group of records? Then roles = ["group"] beside drop'
             )
-            why = next(one.text for one in proposal.of(name) if one.kind == "id").split(": is it one?")[0]
+            why = text.split(": is it one?")[0]
             taken = f"{why}: dropped"
             made = replace(proposal.schema[name], drop=True, roles=frozenset())
             answers.append(DraftAnswer(made, "id", Question(name, taken, otherwise)))
