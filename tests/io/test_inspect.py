@@ -234,9 +234,8 @@ def test_thousands_separators_are_named_with_the_remedy(rng, separator, sign, de
     values[7], values[9] = None, "?"
     proposal = proposed(decimal, amount_id=values)
     assert proposal.schema["amount_id"] == Column("amount_id", "text", drop=True)
-    assert finding(proposal, "thousands").text.startswith(
-        "numbers with thousands separators: remove the separators in the file (or export it without)"
-    )
+    said = finding(proposal, "thousands").said
+    assert "Then remove the separators in the file (or export it without), and draft the schema anew" in said
 
 
 def test_whole_numbers_with_separators_that_repeat_are_no_category():

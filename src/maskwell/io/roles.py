@@ -285,7 +285,10 @@ def _with_label(draft: Draft, has_id: bool) -> Draft:
 
 def _once_corrected(answers: str) -> str:
     """Return answers of which an id is one only after its faults are mended."""
-    return answers.replace("The id of each record? Then ", "The id of each record? Then correct these in the file first, and give it ")
+    return answers.replace(
+        "The id of each record? Then ",
+        "The id of each record? Then correct these in the file first, and give it ",
+    )
 
 
 # Survey weights.
@@ -302,7 +305,9 @@ def _with_weights(drafts: Sequence[Draft]) -> list[Draft]:
             continue
         if not why or draft.facts.distinct < 2:
             out.append(draft)
-        elif not _is_fit(draft.facts):
+            continue
+        draft = replace(draft, findings=tuple(one for one in draft.findings if one.kind != "few-values"))
+        if not _is_fit(draft.facts):
             text = f"{why}, but missing or not positive in places: dropped, as no weight gets noise"
             out.append(draft.asked("weight", text, otherwise=f"{_A_WEIGHT}. {AN_AMOUNT}", drop=True))
         elif found:
