@@ -53,7 +53,7 @@ def _moves_no_mean(card: NoiseCard, name: str) -> bool:
     law = law_of(card, name)
     if law is None:
         return name not in card.masked
-    if not hasattr(law, "outlets"):
+    if not law.outlets:
         return False
     outlet = law.outlets[law.columns.index(name)]
     return outlet.log_shift is None and not is_cut(outlet)

@@ -122,7 +122,7 @@ def _coded_by_noise(formula: str, release: Release) -> bool:
     return any(
         any(end is not None for end in law.outlets[law.columns.index(name)].codes)
         for name, law in laws.items()
-        if hasattr(law, "outlets")
+        if law is not None and law.outlets
     )
 
 
