@@ -17,7 +17,7 @@ import pytest
 
 import maskwell.masks as masks
 from maskwell.attacks import BayesIntruder, Fingerprint, NearestRecord, attack
-from maskwell.calibration import expected_risk
+from maskwell.calibration import Search, expected_risk
 from maskwell.card import NoiseCard
 from maskwell.checks import audit
 from maskwell.checks.catalogue import checks
@@ -189,7 +189,10 @@ def test_a_new_mask_keeps_the_contract_and_is_attacked_audited_and_calibrated_by
     assert risks["by the law"].rate > risks["by the law"].baseline
     others = [check.name for check in checks() if check.name != "informed links"]
     assert audit(masking, risks=risks, left_out=others)["informed links"].figure > 0
-    assert expected_risk(plan, people, NearestRecord(), replicates=2, seed=1).largest.rate.mean > 0
+    assert (
+        expected_risk(plan, people, NearestRecord(), search=Search(replicates=2), seed=1).largest.rate.mean
+        > 0
+    )
 
 
 # --- plans

@@ -583,7 +583,6 @@ NOUNS = {
     "seed",
     "housing",
     "listing",
-    "telling",
 }  # though they end so
 PAST = {"told", "laid", "found", "drawn", "left", "kept", "held", "sent", "shown", "taken", "given", "known"}
 

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from maskwell.checks import audit
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.findings import Finding
-from maskwell.checks.group_means import averages
+from maskwell.checks.group_means import averages, averages_ahead
 from maskwell.checks.last_record import last_record
 from maskwell.checks.top_values import _top, close_probability, interval_probability
 from maskwell.checks.value_checks import CHECKS
@@ -181,6 +182,20 @@ def test_the_largest_losses_are_looked_at_as_the_largest_gains_are():
     assert found.verdict == "fail"
     assert found.figures["SALES, below 0"] == found.figure > found.figures["SALES"]
     assert "most negative values of SALES" in found.said
+    assert found.by_column == {"SALES": found.figure}
+
+
+def test_every_column_that_a_finding_names_is_one_of_the_file():
+    """Labels of figures may be pairs, directions or ends; what advice drops is taken from `by_column` alone."""
+    rng = np.random.default_rng(8)
+    values = rng.normal(0, 300, 2_000).round()
+    values[:3] = (-90_000, 70_000, 50_000)
+    masking = apply(IndependentNoise(("SALES",), variance_ratio=0.09), amounts(values), key=KEY)
+    found = audit(masking)
+    assert found["top values"].by_column
+    for one in found.findings:
+        assert {*one.by_column} <= {*masking.truth.schema.names}, one.check
+        assert {*one.failing_columns} <= {*one.by_column}
 
 
 def test_losses_are_judged_as_gains_of_the_same_size():
@@ -390,6 +405,11 @@ def test_two_digits_of_a_small_file_fail():
     found = made("last record", replace(masking, card=two))
     assert found.verdict in ("warn", "fail")
     assert found.figure < 0.5
+    assert found.said.startswith(
+        f"who knows all other records can compute the last one's A from the size of the noise on the card, to "
+        f"± {found.figure:.2g} sds of the noise at worst, "
+    )
+    assert found.said.endswith(" typically (its released value alone: ± 1)")
 
 
 def test_correlations_tell_too():
@@ -472,7 +492,49 @@ def test_a_value_shared_in_some_groups_alone_is_said_of_these():
     noise = IndependentNoise(("hours",), variance_ratio=1.0)
     found = made("averaging", apply(noise, Table.from_frame(pa.table(data), schema), key=KEY))
     assert found.figure == pytest.approx(np.sqrt(works.mean()), abs=0.01)
-    assert (
-        f"in groups with {1 - works.mean():.0%} of the records that are not alone hours is the same"
-        in found.said
+    assert f"for {1 - works.mean():.0%} of those who are not alone hours is the same" in found.said
+
+
+def bookings(common: float, *, told: bool) -> Table:
+    """Cancellations of bookings: mostly 0, and where `told` another number that all bookings of a class share."""
+    rng = np.random.default_rng(7)
+    classes = np.repeat(np.arange(400), 5)
+    own = rng.random(400 if told else 2000) > common
+    number = np.where(own, rng.integers(1, 9, len(own)), 0)
+    values = (number[classes] if told else number).astype(float)
+    names = tuple(f"c{i:03d}" for i in range(400))
+    schema = Schema(
+        (
+            Column("class", "category", frozenset({"block"}), categories=names),
+            Column("cancelled", "continuous", frozenset({"key"}), unit=1),
+        )
     )
+    data = {"class": [names[i] for i in classes], "cancelled": values}
+    return Table.from_frame(pa.table(data), schema)
+
+
+def test_classes_that_agree_on_what_most_records_have_do_not_count():
+    """Of classes of five 66% have nothing but 0 where 92% of the records have 0: that tells nobody who has more."""
+    noise = IndependentNoise(("cancelled",), variance_ratio=1.0)
+    by_chance = made("averaging", apply(noise, bookings(0.92, told=False), key=KEY))
+    assert by_chance.verdict == "pass"
+    told = made("averaging", apply(noise, bookings(0.92, told=True), key=KEY))
+    assert told.figure == pytest.approx(1 / np.sqrt(5), abs=0.02)
+    assert told.verdict == "fail"
+
+
+def test_one_large_class_of_the_commonest_value_is_no_average():
+    """Of 2,000 bookings 1,600 are of new guests, who have never cancelled; of the others each has its own number."""
+    values = np.r_[np.zeros(1600), np.random.default_rng(2).integers(0, 60, 400)]
+    schema = Schema(
+        (
+            Column("guest", "category", frozenset({"block"}), categories=("new", "known")),
+            Column("cancelled", "continuous", frozenset({"key"}), unit=1),
+        )
+    )
+    data = {"guest": ["new"] * 1600 + ["known"] * 400, "cancelled": values}
+    table = Table.from_frame(pa.table(data), schema)
+    noise = IndependentNoise(("cancelled",), variance_ratio=1.0)
+    assert made("averaging", apply(noise, table, key=KEY)).verdict == "pass"
+    ahead = averages_ahead({"cancelled": values}, {"guest": (values > 0).astype(np.int64)})
+    assert "cancelled" not in ahead or ahead["cancelled"].left > 0.95

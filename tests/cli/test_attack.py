@@ -250,10 +250,10 @@ def test_what_the_law_believes_is_drawn(run: Any, folder: Path) -> None:
         (("attack", *HALVES, "--picture", "a.png"), "what --intruder law believes"),
         ((*LAW, "--helpers", "many"), "--helpers is a whole number or all, not 'many'"),
         ((*LAW, "--kernel", "backward"), "kernel must be one of coherent, forward, paper, fms"),
-        (("telling", *HALVES, "--helpers", "1,x"), "--helpers is a whole number or all, not 'x'"),
-        (("telling", *HALVES, "--family", "normal"), "family"),
-        (("telling", *HALVES, "--helpers", "10,5000"), "5,000 helpers are more than there are others"),
-        (("telling", *HALVES, "--helpers", "-3"), "--helpers is a whole number or all, not '-3'"),
+        (("card-value", *HALVES, "--helpers", "1,x"), "--helpers is a whole number or all, not 'x'"),
+        (("card-value", *HALVES, "--family", "normal"), "family"),
+        (("card-value", *HALVES, "--helpers", "10,5000"), "5,000 helpers are more than there are others"),
+        (("card-value", *HALVES, "--helpers", "-3"), "--helpers is a whole number or all, not '-3'"),
         ((*LAW, "--helpers", "5000"), "5,000 helpers are more than there are others: give at most 239"),
         ((*LAW, "--family", "gamma"), "say --untold too"),
         ((*LAW, "--marginal", "normal"), "--marginal must be truth or gaussian, not 'normal'"),
@@ -270,17 +270,17 @@ def test_options_of_the_law_that_make_no_sense_are_refused(
 
 
 def test_telling_prints_what_the_library_says(run: Any, folder: Path) -> None:
-    ran = run("telling", *HALVES, *WHERE, "--mean-over-sd", 5)
+    ran = run("card-value", *HALVES, *WHERE, "--mean-over-sd", 5)
     masking = mw.Masking.read(release="out", private="inside")
     plan = mw.BayesIntruder(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE"))
-    said = mw.attacks.telling(masking, plan=plan, prior=mw.attacks.Prior(mean_over_sd=5.0))
+    said = mw.attacks.card_value(masking, plan=plan, prior=mw.attacks.Prior(mean_over_sd=5.0))
     assert (ran.code, ran.out) == (0, f"{said!r}\n")
-    figures = json.loads(run("telling", *HALVES, *WHERE, "--mean-over-sd", 5, "--json").out)
+    figures = json.loads(run("card-value", *HALVES, *WHERE, "--mean-over-sd", 5, "--json").out)
     assert figures["difference"] == pytest.approx(said.difference)
 
 
 def test_telling_of_a_file_that_the_intruder_holds(run: Any, folder: Path) -> None:
-    ran = run("telling", *HALVES, *WHERE, "--targets", "held.csv", "--no-ceiling", "--json")
+    ran = run("card-value", *HALVES, *WHERE, "--targets", "held.csv", "--no-ceiling", "--json")
     figures = json.loads(ran.out)
     assert (ran.code, figures["told"]["coherent"]["targets"], figures["ceiling"]) == (0, 40, None)
 
@@ -313,7 +313,7 @@ def test_telling_announces_large_work_in_a_pipe_too(
 ) -> None:
     from maskwell.cli import value_of_card
 
-    words = ("telling", *HALVES, *WHERE, "--targets", "held.csv", "--no-ceiling")
+    words = ("card-value", *HALVES, *WHERE, "--targets", "held.csv", "--no-ceiling")
     assert run(*words).err == ""
     monkeypatch.setattr(value_of_card, "MANY_TOGETHER", 100)
     ran = run(*words, "--json")

@@ -35,7 +35,7 @@ JOBS = {
     "attack_law_one_to_one": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder law --one-to-one --json",
     "attack_untold": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder law --untold --json",
     "attack_fingerprint": f"maskwell attack {FILES} --intruder fingerprint --json",
-    "telling": f"maskwell telling {FILES} {SMALL_BLOCKS} --json",
+    "card_value": f"maskwell card-value {FILES} {SMALL_BLOCKS} --json",
     "fingerprint": f"maskwell fingerprint {SURVEY} --json",
     "compare": f"maskwell compare {FILES} --model {MODEL} --json",
     "audit": f"maskwell audit {FILES} --json",

@@ -234,9 +234,8 @@ def test_thousands_separators_are_named_with_the_remedy(rng, separator, sign, de
     values[7], values[9] = None, "?"
     proposal = proposed(decimal, amount_id=values)
     assert proposal.schema["amount_id"] == Column("amount_id", "text", drop=True)
-    assert finding(proposal, "thousands").text.startswith(
-        "numbers with thousands separators: remove the separators in the file (or export it without)"
-    )
+    said = finding(proposal, "thousands").said
+    assert "Then remove the separators in the file (or export it without), and draft the schema anew" in said
 
 
 def test_whole_numbers_with_separators_that_repeat_are_no_category():
@@ -414,7 +413,21 @@ def test_an_id_that_repeats_is_told(rng):
     proposal = proposed(case_id=values)
     assert proposal.schema.id_column is None
     assert proposal.schema["case_id"].drop
-    assert "or have none (1)" in proposal.of("case_id")[0].text
+    found = proposal.of("case_id")[0]
+    assert f"but 1 of {RECORDS} records repeats a value (record 7): dropped" in found.text
+    assert 'Then correct these in the file first, and give it roles = ["id"]' in found.otherwise
+
+
+def test_labels_that_repeat_are_no_id_as_they_are():
+    values = np.arange(RECORDS) + 1
+    values[[5, 6, 99]] = 5, 5, 1
+    found = proposed(mrn=values).of("mrn")[0]
+    said = f"nearly every record has its own value, as an identifier has, but 3 of {RECORDS} records repeat a value"
+    assert found.text.startswith(f"{said} (records 6, 7, 100): is it one?")
+    assert "role id, once these are corrected in the file" in found.text
+    beside = proposed(id=[f"r{i}" for i in range(RECORDS)], mrn=values).of("mrn")[0]
+    assert beside.text == f"{said} (records 6, 7, 100): dropped, as proposed?"
+    assert "correct these in the file first" in beside.otherwise
 
 
 def test_an_id_with_decimals_is_told_without_repeats_that_it_has_not():
@@ -449,7 +462,8 @@ def test_numbers_that_look_like_identifiers_are_asked_about(make, rng):
     assert proposal.schema["mrn"].is_number
     assert proposal.schema["mrn"].roles == frozenset()
     (found,) = [found for found in proposal.of("mrn") if found.kind == "id"]
-    assert found.text.startswith("every record has its own value, as an identifier has: is it one?")
+    assert "every record has its own value, as an identifier has" in found.text
+    assert "is it one?" in found.text
     assert found.suggestion == "drop = true"
     assert "an identifier?" in proposal.questions()["mrn"]
     beside = proposed(id=[f"r{i}" for i in range(RECORDS)], mrn=make(rng))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from maskwell.kernels import code_cache, compilation, densities, rank_exchange
+from maskwell.kernels import code_cache, compilation, densities, normal_box_conditional, rank_exchange
 
 
 def compiled(module: ModuleType) -> list[str]:
@@ -22,6 +22,7 @@ def test_one_command_compiles_every_driver():
     assert len(drivers) == 8
     assert all(getattr(densities, name).signatures for name in drivers)
     assert rank_exchange.exchange_within.signatures
+    assert normal_box_conditional.conditioned_logs.signatures
 
 
 LOOPS = """from numba import njit

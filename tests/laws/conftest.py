@@ -49,7 +49,7 @@ def axes_of(law: Any, truth: tuple[float, ...], spans: Any) -> list[np.ndarray]:
     for j, x in enumerate(truth):
         if np.isnan(x):
             continue
-        if not hasattr(seen, "outlets"):
+        if not seen.outlets:
             axes.append(np.arange(float(spans[j])))
             continue
         outlet, (low, high) = seen.outlets[j], spans[j]
@@ -72,7 +72,7 @@ def listed(law: Any, truth: tuple[float, ...], spans: Any) -> tuple[list[np.ndar
     logs, error = law.logpdf_with_error(z, np.tile(truth, (len(z), 1)))
     seen, measure = combined_of(law), np.ones(len(z))
     for j in np.flatnonzero(is_open):
-        if hasattr(seen, "outlets"):
+        if seen.outlets:
             outlet = seen.outlets[j]
             at_limit = np.isin(z[:, j], [end for end in (outlet.low, outlet.high) if end is not None])
             measure *= np.where(at_limit, 1.0, float(outlet.unit))

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
+from maskwell.attacks.fingerprint import floor_of
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
-from maskwell.pipeline.high_floor import high_floor, high_guessing
-from maskwell.pipeline.preconditions import not_possible
+from maskwell.pipeline.high_floor import coarser, high_floor, high_guessing, without
+from maskwell.pipeline.preconditions import not_possible, refused_at_once
 from maskwell.pipeline.progress import Stages
 from maskwell.pipeline.run import _situation
 from maskwell.report.summary import release_summary
@@ -65,7 +66,13 @@ def test_a_swap_may_still_bring_down_a_floor_of_what_it_moves(folder: Path) -> N
     tight = {"limits": {"fingerprint floor": {"warn": 0.0001, "fail": 0.001}}}
     stopped = release(plan_in(folder, audit=tight), key=KEY)
     assert stopped.masking is None
-    assert "the audit fails from 0.10% on" in stopped.reasons[0]
+    assert stopped.reasons[0].endswith("; the audit fails from 0.10% on")
+    loose = {"limits": {"fingerprint floor": {"warn": 0.0001, "fail": 0.005}}}
+    alone = [{"name": "fingerprint alone", "attack": "Fingerprint"}]
+    stopped = release(
+        plan_in(folder, audit=loose, intruders=alone, tolerance={"max_rate": 0.001}), key=KEY, advise=False
+    )
+    assert stopped.reasons[0].endswith("; tolerated is at most 0.1%"), "the limit that binds, and no other"
     case, _ = _situation(plan_in(folder, audit=tight, swap={}), KEY, Stages())
     assert high_floor(case, stopped.floor) is None
 
@@ -134,6 +141,34 @@ def test_groups_that_clear_columns_put_together_are_refused_at_once(folder: Path
     assert refused.advice[-1].figures == {"columns": "ROOF", "together": 0.0}
     assert all(one.draws for one in refused.advice[:-1])  # what stands before it was tried
     assert refused.advice[0].change in release_summary(refused).replace("\n    ", " ")
+
+
+@pytest.mark.parametrize("finest", ["ROOF", "STREET"])
+def test_a_second_remedy_is_computed_from_what_the_first_leaves(folder: Path, finest: str) -> None:
+    """Where roofs go for the households they tell nobody apart any more; streets still do."""
+    roofs, streets = tuple(f"r{i:02d}" for i in range(100)), tuple(f"s{i:03d}" for i in range(200))
+    home, roof = (
+        Column("HOME", "text", frozenset({"group"}), drop=True),
+        Column("ROOF", "category", frozenset({"block"}), categories=roofs),
+    )
+    values = {home: [f"h{i // 4}" for i in range(400)], roof: [roofs[i // 4] for i in range(400)]}
+    if finest == "STREET":  # no column of a household: each of its members has another one
+        street = Column("STREET", "category", frozenset({"block"}), categories=streets)
+        values[street] = [streets[(i % 4 * 50 + i // 8) % 200] for i in range(400)]
+    with_columns(folder, values, without=("REGION", "SAID"))
+    case, _ = _situation(plan_in(folder, tolerance={"max_rate": 0.2}), KEY, Stages())
+    first = next(iter(case.coded.attacks(case.intruders).values()))
+    refused = refused_at_once(case, floor_of(case.coded.mask, case.coded.table, first))
+    assert refused is not None
+    assert any("fingerprint" in one or "guessing" in one for one in refused.reasons)
+    first_advice, *others = [one for one in refused.advice if one.drops]
+    assert first_advice.drops == ("ROOF",)
+    if finest == "ROOF":
+        assert others == []
+    else:
+        (second,) = others
+        assert second.drops == ("STREET",)
+        assert second.change.startswith("with ROOF dropped: drop STREET in the schema")
 
 
 @pytest.mark.parametrize(
@@ -211,3 +246,8 @@ def test_draft_reason_and_table_count_guessing_alike(tmp_path: Path) -> None:
     (risk,) = refused.after.values()
     assert risk.guessing == pytest.approx(by_hand)
     assert f"{by_hand:.1%}\n" in release_summary(refused)
+
+
+def test_one_column_to_drop_is_told_in_the_singular() -> None:
+    assert (coarser(["chapter"]), without(["chapter"])) == ("make its classes coarser", "without it")
+    assert (coarser(["a", "b"]), without(["a", "b"])) == ("make their classes coarser", "without them")

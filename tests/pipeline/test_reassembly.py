@@ -11,10 +11,13 @@ import pytest
 import maskwell as mw
 from maskwell.masking import Masking
 from maskwell.pipeline.group_links import MOST_SOUGHT, companions, other_sets
+from maskwell.pipeline.preconditions import group_advice
 from maskwell.pipeline.reassembly import (
     MOST_OTHERS,
     NEARLY,
     Reassembly,
+    codes_for_none,
+    coverage_words,
     group_reasons,
     reassembly,
     sure_reassemblies,
@@ -121,6 +124,49 @@ def test_groups_of_one_and_records_without_a_group_are_no_groups() -> None:
     closed = {"home": np.ones(len(table), np.uint8)}
     found = reassembly(mw.apply(NOISE, replace(table, data=unknown, closed=closed), seed=1), "home")
     assert found == Reassembly("home", False, 0, 0, 0, 0, ())
+
+
+def bookings(none: int, *, firms: int = 30, each: int = 6) -> Table:
+    """Bookings by firms, each with a flag of its own, and bookings by nobody, all with one flag."""
+    firm = np.repeat(np.arange(firms), each)
+    columns = {
+        "home": [*(f"f{i}" for i in firm), *["not applicable"] * none],
+        "flag": [*(f"k{i % 10}" for i in firm), *["none"] * none],
+        "income": np.random.default_rng(4).gamma(4, 500, firms * each + none).round(),
+    }
+    flags = tuple(sorted(set(columns["flag"])))
+    schema = Schema(
+        (
+            Column("home", "text", frozenset({"group"}), drop=True),
+            Column("flag", "category", categories=flags),
+            Column("income", "continuous", frozenset({"key"}), unit=1),
+        )
+    )
+    return Table.from_frame(pa.table(columns), schema)
+
+
+def test_a_code_for_no_group_is_no_group() -> None:
+    found = reassembly(mw.apply(NOISE, bookings(400), seed=1), "home")
+    assert (found.groups, found.records) == (30, 180)
+    assert found.columns == ("flag",)
+    assert codes_for_none(bookings(400)) == {"home": pytest.approx(400 / 580)}
+    (said, _) = coverage_words(bookings(400))
+    assert said.startswith("one value of home holds 69.0% of the records")
+    assert codes_for_none(bookings(40)) == {}, "18% of the records: a large firm among others"
+    assert codes_for_none(bookings(0, firms=4, each=100)) == {}, "four schools are four groups"
+    few = bookings(300, firms=4, each=120)
+    assert codes_for_none(few) == {}, "300 is not far from 120"
+
+
+def test_advice_on_groups_whose_count_does_not_fall_is_not_given() -> None:
+    before = Reassembly("firm", False, 123, 15_402, 1, 14_012, ("flag",))
+    assert group_advice(before, replace(before, together=8, records_together=14_012)) is None
+    fewer = group_advice(before, replace(before, together=8, records_together=90, columns=("a", "b")))
+    assert fewer is not None
+    assert "without a, b it is 90 of 15,402, where it was 14,012" in fewer.change
+    less = group_advice(replace(before, together=9), replace(before, together=8, columns=("a",)))
+    assert less is not None
+    assert "without a it is 8 of 123, where it was 9" in less.change
 
 
 def test_subsampled_and_real_groups_are_counted_by_what_is_released() -> None:

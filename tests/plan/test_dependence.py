@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.plan.dependence import form_of, is_function, is_shared, nearly_linear
+from maskwell.plan.dependence import form_of, is_function, is_shared, is_shared_in_part, nearly_linear
 
 RNG = np.random.default_rng(3)
 X = RNG.lognormal(3, 1, 3000).round(1)
@@ -65,6 +65,19 @@ def test_what_groups_share() -> None:
     assert not is_shared(group, income)
     assert not is_shared(np.arange(300), RNG.normal(size=300))
     assert not is_shared(group, np.ones(300))
+
+
+def test_what_groups_share_that_few_records_are_in() -> None:
+    group = np.r_[np.arange(1000), np.arange(20)]
+    income = RNG.normal(size=1000)[group]
+    assert not is_shared(group, income)
+    assert is_shared_in_part(group, income)
+    assert not is_shared_in_part(group[:1014], income[:1014])  # 28 records in groups
+    assert not is_shared_in_part(group, np.where(group == 7, RNG.normal(size=1020), income))
+    mostly_zero = (np.arange(1000) % 100 == 50).astype(float)[group]
+    assert not is_shared_in_part(group, mostly_zero)  # by chance
+    far_more = np.r_[np.arange(4000), np.arange(20)]
+    assert not is_shared_in_part(far_more, RNG.normal(size=4000)[far_more])  # under 1% of the file
 
 
 def test_few_values_are_a_function_only_without_a_stray() -> None:

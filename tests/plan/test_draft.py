@@ -119,7 +119,8 @@ def test_a_weight_that_identifies_is_dropped_and_asked(tmp_path: Path) -> None:
     plan, schema, said = drafted(tmp_path, columns(WEIGHT=weights))
     assert schema["WEIGHT"].drop
     assert plan.masked(schema) == {"INCOME", "TAXES"}
-    assert "WEIGHT: named like a survey weight, alone tells 100% of the records apart: dropped" in said
+    said_so = "WEIGHT: named like a survey weight. A survey weight gets no noise, and so it is dropped"
+    assert f"{said_so}; by itself it identifies 100% of the records." in said
 
 
 def test_a_weight_by_which_a_few_records_are_alone_is_dropped(tmp_path: Path) -> None:
@@ -127,7 +128,27 @@ def test_a_weight_by_which_a_few_records_are_alone_is_dropped(tmp_path: Path) ->
     weights[7] = 9.5
     _, schema, said = drafted(tmp_path, columns(WEIGHT=weights))
     assert schema["WEIGHT"].drop
-    assert "WEIGHT: named like a survey weight, alone tells under 1% of the records apart: dropped" in said
+    assert "and so it is dropped; by itself it identifies under 1% of the records." in said
+
+
+def test_a_weight_of_few_values_is_not_called_an_amount_too(tmp_path: Path) -> None:
+    _, schema, said = drafted(tmp_path, columns(WEIGHT=np.arange(N) % 3 / 2 + 0.5))
+    assert schema.with_role("weight") == ("WEIGHT",)
+    assert "WEIGHT: named like a survey weight: taken for one, to leave as it is." in said
+    assert "taken for an amount" not in said
+
+
+def test_what_few_persons_share_over_records_is_dropped(tmp_path: Path) -> None:
+    """Three quarters of the records are of persons that came once: noise on each of the others would average out."""
+    of = np.r_[np.arange(300), np.arange(50), np.arange(50)]
+    rng = np.random.default_rng(8)
+    of, age = rng.permutation(of), np.round(rng.normal(40, 9, 300), 1)
+    _, schema, said = drafted(tmp_path, columns(person_id=of + 1000, age=age[of]) | {"ID": range(N)})
+    assert schema["age"].drop
+    assert not schema["INCOME"].drop
+    assert (
+        "age: the same for all records with one person_id (150 of 400 records share one with others)" in said
+    )
 
 
 def test_what_a_household_shares_is_dropped_and_asked_once(tmp_path: Path) -> None:
@@ -562,6 +583,12 @@ def test_gaps_of_columns_in_clear_are_named_with_those_of_amounts(tmp_path: Path
     _, _, said = drafted(tmp_path, frame)
     assert "income, job (in clear): no value, or a code, in the same 40 records" in said
     assert "sex (in clear, 8): records without a value" in said
+    assert "For income, which is masked, values for these records in the file do as well." in said
+    assert (
+        said.count("these records in the file do as well") == 1
+    )  # a category tells them apart with any value
+    assert "without this column" in said
+    assert "fill their gaps" not in said
 
 
 def test_values_far_out_that_nobody_would_write_as_codes_are_amounts(tmp_path: Path) -> None:
@@ -586,8 +613,9 @@ def test_gaps_of_an_amount_that_tell_another_are_dropped_with_it(tmp_path: Path)
     _, schema, said = drafted(tmp_path, data)
     assert [one.name for one in schema.columns if one.drop] == ["wage"]
     assert (
-        "wage: where it is missing or a code puts records together that have the same hours: dropped" in said
-    )
+        "wage: where it is missing or a code, records often have the same hours. Their mean would show it, so wage is "
+        "dropped."
+    ) in said
 
 
 def test_classes_that_tell_an_amount_are_dropped_and_asked(tmp_path: Path) -> None:

@@ -76,7 +76,8 @@ def test_a_class_that_shares_amounts_is_dropped_and_named(tmp_path: Path) -> Non
     assert found.schema["WORKS"].drop
     assert not found.schema["HOURS"].drop
     said = next(one for one in found.questions if one.column == "WORKS")
-    assert said.taken.startswith("puts records together that have the same HOURS: dropped")
+    assert said.taken.startswith("records alike in it ")
+    assert said.taken.endswith(" have the same HOURS. Their mean would show it, so WORKS is dropped")
     assert said.otherwise == "Wanted in the release? Then drop HOURS in its place"
 
 

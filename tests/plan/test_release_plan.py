@@ -375,16 +375,14 @@ def test_there_are_words_for_the_type_of_every_key(kind: Any) -> None:
 
 
 def test_calibration_and_plan_have_the_same_defaults() -> None:
-    from inspect import signature
-
-    from maskwell.calibration import calibrate
+    from maskwell.calibration import Search
     from maskwell.plan import CalibratePlan
 
-    default = {name: one.default for name, one in signature(calibrate).parameters.items()}
-    plan = CalibratePlan()
-    assert {item.name: getattr(plan, item.name) for item in fields(plan)} == {
-        item.name: default[item.name] for item in fields(plan)
+    plan, search = CalibratePlan(), Search()
+    default = {item.name: getattr(search, item.name) for item in fields(plan)} | {
+        "replicates": search.draws()
     }
+    assert {item.name: getattr(plan, item.name) for item in fields(plan)} == default
 
 
 ANYTHING = st.recursive(

@@ -198,4 +198,15 @@ def test_codes_are_told_apart_from_limits_and_count_in_no_mean(tmp_path: Path) -
     assert "the code was given after the noise (PAY)" in page
     assert "noise was cut off there" not in page
     assert "Nothing from values that cannot occur" in page
+    assert "Means of PAY as released are too low: the largest values were coded." in page
+    assert np.nanmean(data.floats("PAY")) < workers().floats("PAY").mean()
+    assert "release, missing=&#x27;draw&#x27;)" in page
+    assert "to leave such records out would select by noise and bias the answer" in page
     assert f"Cite the data as: Masked microdata, {len(data)} records." in page
+
+
+def test_codes_beside_limits_or_on_the_log_scale_are_not_said_to_move_a_mean_one_way(tmp_path: Path) -> None:
+    log = {"mask": "IndependentNoise", "columns": ["PAY"], "variance_ratio": 0.5, "transform": "log"}
+    coding = {"mask": "Coding", "columns": ["PAY"], "top": 700.0}
+    _, page = released(tmp_path, workers(), log, coding)
+    assert "Means of PAY as released are without a part of the data: the largest values were coded." in page

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agreement import Absolute, Exact, Relative
     from .attack_run import attack
-    from .bayes import BayesIntruder, Belief, OwnError, Prior, Sampling, Telling, telling
+    from .bayes import BayesIntruder, Belief, CardValue, OwnError, Prior, Sampling, card_value
     from .catalogue import ATTACKS, attack_from_dict
     from .fingerprint import Fingerprint, floor_of
     from .linkage.em import EM, Fixed
@@ -25,6 +25,7 @@ __all__ = [
     "Absolute",
     "BayesIntruder",
     "Belief",
+    "CardValue",
     "Exact",
     "Fingerprint",
     "Fixed",
@@ -39,12 +40,11 @@ __all__ = [
     "Risks",
     "Sample",
     "Sampling",
-    "Telling",
     "attack",
     "attack_from_dict",
+    "card_value",
     "floor_of",
     "supervised_weights",
-    "telling",
 ]
 
 _WHERE = {
@@ -56,8 +56,8 @@ _WHERE = {
     "OwnError": "bayes",
     "Prior": "bayes",
     "Sampling": "bayes",
-    "Telling": "bayes",
-    "telling": "bayes",
+    "CardValue": "bayes",
+    "card_value": "bayes",
     "Exact": "agreement",
     "Fingerprint": "fingerprint",
     "Fixed": "linkage.em",

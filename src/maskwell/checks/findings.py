@@ -81,7 +81,8 @@ class Finding:
     `figures` has the figure of each column (or pair of columns, or group) that was looked at, `sampled` how many
     records were, where not all. A check that could not be made says why in `said`. Where a plan has laxer limits than
     the audit's own, these are the `usual` ones, and `usually` is what it comes to by them. `without` names the columns
-    in clear without which it would not fail, as far as it has measured that.
+    in clear without which it would not fail, as far as it has measured that. Labels of `figures` are for the eye:
+    `by_column` has the worst figure of each column of the file, where a check judges columns one by one.
     """
 
     check: str
@@ -96,6 +97,12 @@ class Finding:
     usual: Limits | None = None
     usually: str = ""
     without: tuple[str, ...] = ()
+    by_column: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def failing_columns(self) -> tuple[str, ...]:
+        """The columns whose own figures fail the check."""
+        return tuple(name for name, one in self.by_column.items() if self.limits.verdict(one) == FAIL)
 
     @property
     def laxer(self) -> str:
@@ -109,7 +116,8 @@ class Finding:
         """Return the finding as plain data."""
         out = asdict(self)
         out["figure"] = None if isnan(self.figure) else self.figure
-        out["figures"] = {name: None if isnan(value) else value for name, value in self.figures.items()}
+        for key, figures in (("figures", self.figures), ("by_column", self.by_column)):
+            out[key] = {name: None if isnan(value) else value for name, value in figures.items()}
         return out
 
 

@@ -88,11 +88,12 @@ def last_record(evidence: Evidence) -> CheckFigure:
     figures = {name: typical[name] if np.isinf(least[name]) else least[name] for name in told}
     worst = min(figures, key=lambda name: (np.isinf(least[name]), figures[name]))
     said = (
-        f"to who knows all other records the card tells how far the last one's {worst} lies from the mean, to "
-        f"{figures[worst]:.2g} sds of its noise for the record it tells most about and {typical[worst]:.2g} "
-        "for a typical one; a record's own released value tells it to 1"
+        f"who knows all other records can compute the last one's {worst} from the size of the noise on the card, to "
+        f"± {figures[worst]:.2g} sds of the noise at worst, {typical[worst]:.2g} typically (its released value alone: "
+        "± 1)"
     )
-    return CheckFigure(figures[worst], said, worst, figures, verdict=PASS if np.isinf(least[worst]) else None)
+    verdict = PASS if np.isinf(least[worst]) else None
+    return CheckFigure(figures[worst], said, worst, figures, verdict=verdict, by_column=figures)
 
 
 def _sizes(evidence: Evidence) -> list[NoiseSizes]:

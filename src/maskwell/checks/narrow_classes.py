@@ -300,7 +300,8 @@ def narrow_classes(evidence: Evidence) -> CheckFigure:
     )
     where = f"{worst} by {found[worst].grouping.words}" if shares[worst] > 0 else ""
     gone = to_leave_out(amounts, classes, MANY, MOST_DROPPED)
-    return CheckFigure(shares[worst], said, where, shares, evidence.looked_at(places), without=gone)
+    looked_at = evidence.looked_at(places)
+    return CheckFigure(shares[worst], said, where, shares, looked_at, without=gone, by_column=shares)
 
 
 def _narrow_class_sentence(name: str, found: Mapping[str, Narrow]) -> str:

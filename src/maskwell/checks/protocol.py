@@ -39,6 +39,7 @@ class Check:
             self.limits if is_laxer else None,
             found.verdict_by(self.limits) if is_laxer else "",
             found.without,
+            found.by_column,
         )
 
 
@@ -49,7 +50,8 @@ class CheckFigure:
     `said` is one sentence with the figure in words. `verdict` overrules the limits, for two-sided figures.
     Where a part was looked at, `judged` is what is held against the limits: the upper end of its interval. `surely`
     is what a p-value is among tests with an effect: it fails where that does, and else warns at most. `without` names
-    columns in clear without which the figure would be below the limits.
+    columns in clear without which the figure would be below the limits, `by_column` has the worst figure of each column
+    where columns are judged one by one (labels of `figures` need not be names of columns).
     """
 
     figure: float
@@ -61,6 +63,7 @@ class CheckFigure:
     surely: float | None = None
     judged: float | None = None
     without: tuple[str, ...] = ()
+    by_column: Mapping[str, float] = field(default_factory=dict)
 
     def verdict_by(self, limits: Limits) -> str:
         """Return what the figure comes to by some limits."""

@@ -62,8 +62,12 @@ def top_values(evidence: Evidence) -> CheckFigure:
     figures = {
         name if side == UPPER else f"{name}, below 0": top.largest for (name, side), top in found.items()
     }
+    by_column = dict[str, float]()
+    for (name, _), top in found.items():
+        by_column[name] = max(top.largest, by_column.get(name, 0.0))
     worst = max(found, key=lambda end: found[end].largest)
-    return CheckFigure(found[worst].largest, _top_sentence(*worst, found[worst]), worst[0], figures)
+    said = _top_sentence(*worst, found[worst])
+    return CheckFigure(found[worst].largest, said, worst[0], figures, by_column=by_column)
 
 
 def _top_sentence(name: str, side: int, top: Top) -> str:

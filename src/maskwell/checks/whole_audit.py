@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def audit(
     `folder` the written public half, whose bytes are searched (without it the release is written to a temporary
     folder). Heavy checks look at `largest` records at most, drawn at random, and say so. `left_out` names checks that
     are not made: where a plan is rehearsed under other keys, what is asked of the key alone. `progress(done, of)` is
-    told of every check, and of every column whose residuals were tested.
+    told of every check; those of residuals, which are tested together column by column, count as far as these are.
     """
     if not isinstance(masking, Masking):
         raise BadPlan(
@@ -49,30 +50,40 @@ def audit(
     before = (earlier,) if isinstance(earlier, Masking) else tuple(earlier)
     evidence = Evidence(masking, risks, before, None if folder is None else Path(folder), largest)
     wanted = [check for check in every if check.name not in left_out]
-    with_laws = any(check in LAW_CHECKS for check in wanted)
-    steps = _Steps(progress, len(wanted) + (steps_of(evidence) if with_laws else 0))
+    with_laws = sum(check in LAW_CHECKS for check in wanted)
+    steps = _Steps(progress, len(wanted))
     if with_laws:
-        battery(evidence, steps.made)
+        battery(evidence, partial(steps.tested, with_laws, steps_of(evidence)))
+        steps.reach(with_laws)
     findings = []
     for check in wanted:
         findings.append(check.made(evidence, asked.get(check.name)))
-        steps.made()
+        if check not in LAW_CHECKS:
+            steps.reach(steps.done + 1)
     notes = residual_notes(evidence) if with_laws else ()
     return Audit(tuple(findings), (*_notes(findings, evidence), *notes))
 
 
 @dataclass
 class _Steps:
-    """Counts what is done and tells it."""
+    """Counts the checks that are done, and tells of each."""
 
     progress: Callable[[int, int], None] | None
     of: int
     done: int = 0
+    tests: int = 0
 
-    def made(self) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, self.of)
+    def reach(self, done: int) -> None:
+        """Take note of how many checks are done."""
+        while self.done < done:
+            self.done += 1
+            if self.progress is not None:
+                self.progress(self.done, self.of)
+
+    def tested(self, checks: int, steps: int) -> None:
+        """Take note of a step of the tests that so many checks share; they are done when all steps are."""
+        self.tests += 1
+        self.reach(checks * min(self.tests, steps) // max(steps, 1))
 
 
 def _limits(given: Mapping[str, Any], every: Sequence[Check]) -> dict[str, Limits]:

@@ -41,7 +41,7 @@ from .new_command import new
 from .release_command import STOPPED_EXIT_CODE, ToldStop
 from .release_command import release as release_plan
 from .seal_command import seal, unseal
-from .value_of_card import telling
+from .value_of_card import card_value
 from .words import in_options
 
 if TYPE_CHECKING:
@@ -239,7 +239,20 @@ def _progress(file: Path | None = None) -> Iterator[Callable[[int, int], None]]:
 
 app.command()(demo)
 app.command("release")(release_plan)
-for command in (new, fit, attack, telling, swap, calibrate, fingerprint, compare, audit, seal, unseal, study):
+for command in (
+    new,
+    fit,
+    attack,
+    card_value,
+    swap,
+    calibrate,
+    fingerprint,
+    compare,
+    audit,
+    seal,
+    unseal,
+    study,
+):
     app.command()(command)
 
 

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from _thread import interrupt_main
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 NO = 1  # exit code: the answer is no
 STOPPED_EXIT_CODE = 130
+TABLE = 2.0  # seconds of steps by which the table of costs is believed as it is
 UNLIKE = 3  # times as long as the steps before it: a step from which nothing is concluded
 LONG = 5.0  # seconds from which on the time left is told
 SHORT, A_MINUTE = 1.0, 60.0  # seconds between looks at the clock, and between lines
@@ -165,6 +167,9 @@ class ToldStages:
         self.private = private
         self.started: dict[str, float] = {}
         self.stepped: dict[str, float] = {}  # the seconds after which the last step of a stage was done
+        self.expected: dict[
+            str, Sequence[float]
+        ] = {}  # seconds of the steps of a stage by the table of costs
         self.running: str = ""
         self.known: tuple[int, int] = (0, 0)
         self.refused = ""
@@ -221,6 +226,10 @@ class ToldStages:
         else:
             self._update()
 
+    def costs(self, stage: str, seconds: Sequence[float], /) -> None:
+        """Take note of what the steps of a stage cost by the table of costs."""
+        self.expected[stage] = tuple(seconds)
+
     def refusal(self, reasons: tuple[str, ...]) -> None:
         """Take note of why nothing is released: told while it is searched what would pass, should that take long."""
         self.refused = f"nothing is released: {'; '.join(reasons)}; now looking for what would pass"
@@ -242,7 +251,10 @@ class ToldStages:
         coming = [name for name in LAST if name in follows]
         then = f"; then {', '.join(coming)}" if coming else ""
         part = " for this part" if stage.startswith(f"{ADVISE},") else ""  # other candidates come after it
-        return f"{stage}{_progress_text(*self.known, spent, self.stepped.get(stage, 0.0), part)}{then}"
+        told = _progress_text(
+            *self.known, spent, self.stepped.get(stage, 0.0), part, self.expected.get(stage, ())
+        )
+        return f"{stage}{told}{then}"
 
     def _update(self) -> None:
         if self.status is not None:
@@ -274,19 +286,33 @@ class ToldStages:
             echo_message(line)
 
 
-def _progress_text(done: int, total: int, spent: float, stepped: float, part: str = "") -> str:
+def _progress_text(
+    done: int, total: int, spent: float, stepped: float, part: str = "", costs: Sequence[float] = ()
+) -> str:
     """Say how far a stage is, and how long it will take if it goes on as the steps that are done.
 
     `stepped` are the seconds that these took. A step that takes far longer than they did tells nothing of those that
-    follow: then it is only said how long it has been running.
+    follow: then it is only said how long it has been running. `costs` are seconds of the steps by the table of costs,
+    where it knows them: how much slower this machine is follows from those done.
     """
     if not total:
         return f", {spent:.0f} s" if spent >= LONG else ""
     stepped = stepped or spent
-    share, now = f", {done:,} of {total:,}", spent - stepped
-    if not done or spent < LONG:
-        return f"{share}, this one for {spent:.0f} s" if spent >= LONG else share
-    each = stepped / done
-    if now > UNLIKE * each:
-        return f"{share}, this one for {now:.0f} s so far (those before took {each:.0f} s each)"
-    return f"{share}, about {max(each * (total - done) - now, 0.0):.0f} s left{part}"
+    share, now = f", {done:,} of {total:,}", spent - (stepped if done else 0.0)
+    if done >= total or spent < LONG:
+        return share
+    if len(costs) == total and sum(costs) > 0:
+        own = (stepped + TABLE) / (sum(costs[:done]) + TABLE) if done else 1.0
+        this, after = own * costs[done], own * sum(costs[done + 1 :])
+        before = f"about {this:.0f} s were expected"
+    elif not done:
+        return f"{share}, this one for {spent:.0f} s"
+    else:
+        each = stepped / done
+        this, after = each, each * (total - done - 1)
+        before = f"those before took {each:.0f} s each" if each >= 1 else "those before less than 1 s each"
+    if now > UNLIKE * this or (now > this and after < SHORT):
+        return f"{share}, this one for {now:.0f} s so far ({before})"
+    return (
+        f"{share}, about {max(this - now, 0.0) + after * max(now / max(this, SHORT), 1.0):.0f} s left{part}"
+    )

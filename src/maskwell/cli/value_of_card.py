@@ -1,4 +1,4 @@
-"""`maskwell telling`, and the options of the Bayesian intruder."""
+"""`maskwell card-value`, and the options of the Bayesian intruder."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _pairs(plan: Any, masking: Any, held: Any) -> int:
 
 
 def _steps(plan: Any, masking: Any, held: Any, *, as_json: bool) -> Callable[[str], None]:
-    """Return how the steps of `telling` are said: large work is announced, and seen to go on in a pipe too."""
+    """Return how the steps of the command are said: large work is announced, and seen to go on in a pipe too."""
     pairs = 0
 
     def step(text: str) -> None:
@@ -131,7 +131,7 @@ def _helpers(text: str) -> int | str:
     return count
 
 
-def telling(
+def card_value(
     release: Annotated[Path, typer.Option(help="The folder that may leave.")],
     private: Annotated[Path, typer.Option(help="The folder that stays: key, links, truth.")],
     largest_target_block: SmallOption = None,
@@ -154,10 +154,10 @@ def telling(
 ) -> None:
     """Compare the risk with the parameters of the noise told and not told, and say what that advises.
 
-    Example: `maskwell telling --release out --private inside --helpers 10,100`
+    Example: `maskwell card-value --release out --private inside --helpers 10,100`
     """
     from ..attacks import Prior
-    from ..attacks import telling as run
+    from ..attacks import card_value as run
     from ..masking import Masking
     from ..pipeline import read_targets
 

@@ -23,6 +23,7 @@ CROWDED = 0.05  # share of records at the largest value, from which on classes o
 # A code is at least so many times as far from the values below it as ten of these are from one another at most: of
 # eleven gaps by one exponential law the outermost is so in 2 / (11 x 12) = 1.5% of cases
 FAR = 2.0
+SHOWN = 5  # records named by their numbers
 NEAR = 10  # values on a side that an end is compared with
 UNEVEN = 1.63  # Kolmogorov's distance times sqrt(n), which 1 of 100 samples of an even law exceeds
 _CODE = re.compile(r"9*[6-9]|7+|8+|-[1-9]|-(9+[0-9]|7+|8+)")  # 9, 98, 777; -1, -9, -97
@@ -242,6 +243,33 @@ def is_labelled(draft: Draft) -> bool:
         return False
     often = np.unique(np.diff(values), return_counts=True)[1].max()
     return bool(2 * often >= len(values)) or _has_fixed_length(values)
+
+
+def id_faults(draft: Draft) -> str:
+    """Say which records repeat an earlier value of a column, and how many have none; nothing where all have their own.
+
+    Codes among its numbers are no values.
+    """
+    facts = draft.facts
+    codes = facts.category_codes
+    if draft.spikes:
+        codes = np.where(np.isin(codes, np.searchsorted(facts.support, draft.spikes)), -1, codes)
+    known = np.flatnonzero(codes >= 0)
+    again = np.delete(known, np.unique(codes[known], return_index=True)[1])
+    said, without = list[str](), facts.records - len(known)
+    if len(again):
+        verb = "repeats" if len(again) == 1 else "repeat"
+        said.append(f"{len(again):,} of {facts.records:,} records {verb} a value ({record_numbers(again)})")
+    if without:
+        said.append(f"{without:,} {'has' if without == 1 else 'have'} none")
+    return " and ".join(said)
+
+
+def record_numbers(places: Counts) -> str:
+    """Name the first records by their numbers."""
+    shown = ", ".join(f"{place + 1:,}" for place in places[:SHOWN])
+    more = ", ..." if len(places) > SHOWN else ""
+    return f"record{'s' * (len(places) > 1)} {shown}{more}"
 
 
 def are_row_numbers(facts: Facts) -> bool:

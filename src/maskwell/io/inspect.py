@@ -27,6 +27,8 @@ AN_AMOUNT = 'An amount (how many of them)? Then kind = "integer" with roles = ["
 CLASSES = (
     'Classes? Then kind = "category", with categories = [...] as the file writes them, without unit and roles'
 )
+OF_DATES = "Wanted in the release? Then give it in the file as a number of days or as a year, and draft the schema anew"
+OF_SEPARATORS = "Wanted in the release? Then remove the separators in the file (or export it without), and draft the schema anew"
 # Different numbers, not all whole, that may be classes: 0, 0.5 and 1 for none, some and much
 MOST_FRACTIONS = 5
 FEWEST_YEARS = 8  # different values: fewer are classes (of ages, of schooling)
@@ -183,13 +185,10 @@ def _describe(facts: Facts) -> Draft:
         return draft.asked("nested", "lists and records cannot be masked; proposed to be dropped", drop=True)
     if facts.shape == "date" or _counts_days(facts):
         text = "dates or times: a number (age, days since), a category (year), or dropped as proposed?"
-        return draft.asked("date", text, drop=True)
+        return draft.asked("date", text, otherwise=OF_DATES, drop=True)
     if facts.grouped:
-        text = (
-            "numbers with thousands separators: remove the separators in the file (or export it without), so "
-            "that they can be masked; proposed to be dropped"
-        )
-        return draft.asked("thousands", text, drop=True)
+        text = "numbers with thousands separators, which cannot be masked; proposed to be dropped"
+        return draft.asked("thousands", text, otherwise=OF_SEPARATORS, drop=True)
     if facts.texts and booleans_mixed(facts.texts):
         text = "yes and no are spelled in several ways: spell them in one, or leave it dropped"
         return _category(draft).asked("boolean", text, drop=True)

@@ -14,7 +14,7 @@ from itertools import groupby
 import numpy as np
 
 from .class_totals import class_totals
-from .column_drafts import Draft, are_row_numbers, has_label_digits, is_labelled
+from .column_drafts import Draft, are_row_numbers, has_label_digits, id_faults, is_labelled
 from .column_names import (
     is_bare_weight,
     says_amount,
@@ -252,9 +252,10 @@ def _with_id(draft: Draft, score: int, best: bool) -> Draft:
         text = "every record has its own value, as an id has: dropped, as proposed?"
         return bare.as_text("id", text, otherwise=answers, drop=True)
     if says_id(facts.name, facts.label) and _is_nominal(draft) and draft.column.kind != "category":
-        other = facts.records - facts.distinct
-        faults = f"but some records repeat a value or have none ({other:,}): dropped; correct it?"
-        text = f"named like an id, {faults if other else 'and every record has its own value: dropped, as proposed?'}"
+        if faults := id_faults(draft):
+            text = f"named like an id, but {faults}: dropped; correct it?"
+            return bare.as_text("id", text, otherwise=_once_corrected(answers), drop=True)
+        text = "named like an id, and every record has its own value: dropped, as proposed?"
         return bare.as_text("id", text, otherwise=answers, drop=True)
     return draft
 
@@ -264,17 +265,30 @@ def _with_label(draft: Draft, has_id: bool) -> Draft:
     column, facts = draft.column, draft.facts
     if column.drop or column.roles or not column.is_number or says_weight(facts.name, facts.label):
         return draft
+    faults = ""
     if is_labelled(draft):
-        what = "every record has its own value, as an identifier has"
+        faults = id_faults(draft)
+        own = "every record has its own value, as an identifier has"
+        what = f"nearly {own}, but {faults}" if faults else own
     elif are_row_numbers(facts) and not says_amount(facts.name):
         what = "whole numbers as the rows of a larger file have"
     else:
         return draft
+    answers = _once_corrected(THREE_ANSWERS) if faults else THREE_ANSWERS
     if has_id:
         text = f"{what}: dropped, as proposed?"
-        return replace(draft, findings=()).as_text("id", text, otherwise=THREE_ANSWERS, drop=True)
-    text = f"{what}: is it one? Then drop = true or role id; else it leaves in clear unless masked"
+        return replace(draft, findings=()).as_text("id", text, otherwise=answers, drop=True)
+    role = "role id, once these are corrected in the file" if faults else "role id"
+    text = f"{what}: is it one? Then drop = true or {role}; else it leaves in clear unless masked"
     return draft.asked("id", text, "drop = true")
+
+
+def _once_corrected(answers: str) -> str:
+    """Return answers of which an id is one only after its faults are mended."""
+    return answers.replace(
+        "The id of each record? Then ",
+        "The id of each record? Then correct these in the file first, and give it ",
+    )
 
 
 # Survey weights.
@@ -291,7 +305,9 @@ def _with_weights(drafts: Sequence[Draft]) -> list[Draft]:
             continue
         if not why or draft.facts.distinct < 2:
             out.append(draft)
-        elif not _is_fit(draft.facts):
+            continue
+        draft = replace(draft, findings=tuple(one for one in draft.findings if one.kind != "few-values"))
+        if not _is_fit(draft.facts):
             text = f"{why}, but missing or not positive in places: dropped, as no weight gets noise"
             out.append(draft.asked("weight", text, otherwise=f"{_A_WEIGHT}. {AN_AMOUNT}", drop=True))
         elif found:

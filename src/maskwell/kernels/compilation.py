@@ -66,12 +66,13 @@ def _compile_class_pairs() -> None:
 
 
 def _compile_planes() -> None:
-    """Compile the boxes that bound one or two coordinates, and the small ones of more."""
+    """Compile the boxes that bound one or two coordinates, the small ones of more, and those that are nearly right."""
     import numpy as np
 
-    from . import normal_box_planes, normal_box_small
+    from . import normal_box_conditional, normal_box_planes, normal_box_small
 
-    wide = np.ones((1, 2))
+    wide, boxes = np.ones((1, 2)), np.full((1, 2), normal_box_conditional.BOX, np.int8)
+    normal_box_conditional.conditioned_logs(-wide, wide, boxes, np.eye(2), np.empty(1))
     normal_box_small.small_boxes(-wide, wide, np.eye(2), np.empty(1), np.empty(1))
     normal_box_small.one_wide(-wide, wide, np.eye(2), np.empty(1), np.empty(1))
     normal_box_planes.few_bounded(-wide, wide, 0.5 + 0.5 * np.eye(2), np.empty(1), np.empty(1))

@@ -20,6 +20,7 @@ from ..attacks.unmasked_values import PATTERN
 from ..calibration.measures import measure_of
 from ..errors import MaskwellError, MaskwellWarning
 from .candidates import Candidate, Trouble, bases, candidates, leaner, masks_of, without
+from .high_floor import lowers_the_count
 from .information_loss import drowned_words, loss, noise_dominated_columns, noise_ratios
 from .meet_tolerance import MaskingSetting, ToleranceResult
 from .noise_screen import LARGEST_FACTOR, Purse, ScreenedChange, screen
@@ -319,11 +320,10 @@ def _louder(
     most: float,
 ) -> Iterator[_Trial]:
     """Rehearse at one scale after the other, each louder by what the last one lacked, screened by what it failed."""
-    candidate, factor = screened.candidate, screened.factor
+    candidate, factor = screened.candidate, _with_spare(screened.factor)
     for _ in range(MOST_ROUNDS):
         if factor is None or factor > most or not purse.has_rehearsal:
             return
-        factor = factor if factor == 1.0 else factor * SPARE
         own = candidate.at(factor, case.table)
         situation = situation_of(case, own.plan(case.plan), own.table(case.table))
         begun = _Trial(own, factor, situation, Rehearsal(()))
@@ -336,7 +336,21 @@ def _louder(
         case = case if rehearsal.aim is None else replace(case, aim=rehearsal.aim)
         louder = factor * _growth(situation, rehearsal)
         again = screen(case, candidate, suspects, louder, purse)
-        factor = louder if again.is_cut else again.factor
+        enough = louder if again.is_cut else again.factor
+        is_close = enough == louder and _is_vague(situation, rehearsal.worst)
+        factor = enough if is_close else _with_spare(enough)
+
+
+def _with_spare(factor: float | None) -> float | None:
+    """Return a little more than the weakest noise that a screen lets pass; the plan's own noise as it is."""
+    return factor if factor is None or factor == 1.0 else factor * SPARE
+
+
+def _is_vague(case: MaskingSetting, draw: Draw) -> bool:
+    """Whether a draw met the tolerance but for what a sample of the targets leaves open: little more noise is asked."""
+    measure = measure_of(case.judge.tolerance)
+    is_beyond = draw.figure < measure.limit if measure.at_least else draw.figure > measure.limit
+    return draw.end is not None and not is_beyond
 
 
 def _growth(case: MaskingSetting, rehearsal: Rehearsal) -> float:
@@ -349,9 +363,9 @@ def _growth(case: MaskingSetting, rehearsal: Rehearsal) -> float:
 
 
 def _relative(case: MaskingSetting, draw: Draw) -> float:
-    """Return by which share of the limit a figure misses it."""
+    """Return by which share of the limit a figure misses it, or the unsafe end of its interval."""
     limit = measure_of(case.judge.tolerance).limit
-    return abs(draw.figure - limit) / limit if limit else float("inf")
+    return abs(draw.judged - limit) / limit if limit else float("inf")
 
 
 def _advice(case: MaskingSetting, trial: _Trial) -> Advice:
@@ -407,7 +421,12 @@ def _why_not(trial: _Trial) -> str:
     worst, measure = trial.rehearsal.worst, measure_of(trial.case.judge.tolerance)
     if worst.excess == worst.excess and worst.excess > 0:
         far = "comes close" if _relative(trial.case, worst) <= CLOSE else "not enough"
-        return f"{far}: {worst.worst} {measure.shown(worst.figure)} of {measure.shown(measure.limit)}"
+        of_sample = (
+            "" if worst.end is None else f" (in a sample; of all it may be {measure.shown(worst.end)})"
+        )
+        return (
+            f"{far}: {worst.worst} {measure.shown(worst.figure)} of {measure.shown(measure.limit)}{of_sample}"
+        )
     if worst.failed:
         return f"not enough: the audit fails by {', '.join(dict.fromkeys(worst.failed))}"
     return f"not enough: {worst.reasons[0]}" if worst.reasons else "not enough"
@@ -429,7 +448,7 @@ def fingerprints(case: MaskingSetting, found: ToleranceResult, floor: Risk) -> l
             },
         )
         for one in alone[:MOST_COLUMNS]
-        if one["remaining"] < floor.sure_floor.unique
+        if lowers_the_count(one["remaining"], floor.sure_floor.unique)
     ]
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from ..attacks.blocks import block_codes, joint_codes
 from ..calibration.scale import has_scale, scale_mask, scale_words, writable
-from ..checks.findings import FAIL
 from ..io.identities import pairwise_correlations
 from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Recompute
 from ..masks.resolve import NoiseOptions
@@ -25,14 +24,13 @@ from ..plan import ReleasePlan
 from ..plan.mask_plan import KEYS
 from ..tolerances import MaxRate, Ratio
 from .meet_tolerance import MaskingSetting, ToleranceResult, most_dangerous
+from .plan_sections import dropped_text, masks_text, section_text, sections_without
 
 if TYPE_CHECKING:
     from ..attacks import Risk, Risks
     from ..attacks.protocol import Ints
     from ..checks import Audit
-    from ..checks.findings import Finding
     from ..table import Floats, Table
-from ..schema import toml_key, toml_value
 
 SKEWED = 2.0  # skewness: an exponential column has it
 SHIFT_RATIO = 0.01  # of the median above 0: what is added before the logarithm where there are zeros
@@ -90,7 +88,7 @@ class Candidate:
         sections = [] if same else [masks_text(self.masks)]
         if self.swap is not None:
             sections.append(section_text("swap", {"intruder": self.swap}))
-        return "\n".join([*sections, *_fewer_columns(plan, self.dropped)])
+        return "\n".join([*sections, *sections_without(plan, self.dropped)])
 
     def plan(self, plan: ReleasePlan) -> ReleasePlan:
         """Return the plan with its changed sections read back from their text; noise is then taken as given."""
@@ -132,12 +130,7 @@ def told_whatever_the_noise(
 ) -> tuple[str, ...]:
     """Return the columns of whose noise a mean over records alike, a class in clear or the card leaves too little."""
     found = [one for one in audit.failures if one.check in checks]
-    return tuple(dict.fromkeys(name for one in found for name in _failing_columns(one)))
-
-
-def _failing_columns(finding: Finding) -> list[str]:
-    """Return the columns whose own figures fail a check."""
-    return [name for name, figure in finding.figures.items() if finding.limits.verdict(figure) == FAIL]
+    return tuple(dict.fromkeys(name for one in found for name in one.failing_columns))
 
 
 def bases(candidate: Candidate, columns: Sequence[str], audit: Audit) -> tuple[Candidate, Candidate | None]:
@@ -210,7 +203,7 @@ def _with_top_codes(case: MaskingSetting, first: Candidate, trouble: Trouble) ->
     if not trouble.failed & {TOP_VALUES, OUTER_LINKS}:
         return []
     found = next((one for one in trouble.audit.findings if one.check == TOP_VALUES), None)
-    figures = {} if found is None else found.figures
+    figures = {} if found is None else found.by_column
     noised = _noise_columns(case, first)
     able = [name for name in noised if _may_be_coded(case.table, name) and (name in figures)]
     able.sort(key=lambda name: -figures[name])
@@ -437,72 +430,3 @@ def _stages(mask: Any) -> tuple[Any, ...]:
     if isinstance(mask, Chain):
         return tuple(one for stage in mask.masks for one in _stages(stage))
     return (mask,)
-
-
-def _fewer_columns(plan: ReleasePlan, dropped: tuple[str, ...]) -> list[str]:
-    """Return the sections that name columns which no longer leave, without them."""
-    if not dropped:
-        return []
-    out, data = [], plan.to_dict()
-    for name in ("targets", "utility"):
-        section = data.get(name, {})
-        if (fewer := _fewer(section, dropped)) != section:
-            out.append(section_text(name, fewer))
-    if any(_fewer(one, dropped) != one for one in data.get("intruders", ())):
-        out.append(sections_text("intruders", [_fewer(one, dropped) for one in data["intruders"]]))
-    return out
-
-
-def _fewer(section: Mapping[str, Any], dropped: tuple[str, ...]) -> dict[str, Any]:
-    """Take columns out of what is compared and relied upon; who is a target is still told by them."""
-    out = dict(section)
-    for key in ("match_blocks", "fields", "groups"):
-        if isinstance(out.get(key), list):
-            out[key] = [name for name in out[key] if name not in dropped]
-    if isinstance(out.get("not_known"), dict):
-        out["not_known"] = {name: why for name, why in out["not_known"].items() if name not in dropped}
-    return out
-
-
-# Sections of a plan and columns of a schema as a steward types them: TOML that can be pasted, and is read back.
-
-
-def masks_text(masks: Sequence[Any]) -> str:
-    """Return masks as the [[masks]] sections of a plan."""
-    return sections_text("masks", [_mask(mask.to_dict()) for mask in masks])
-
-
-def section_text(name: str, data: Mapping[str, Any]) -> str:
-    """Return a section that stands in a plan once."""
-    return _section(f"[{name}]", data) + "\n"
-
-
-def sections_text(name: str, items: Sequence[Mapping[str, Any]]) -> str:
-    """Return sections that stand in a plan several times."""
-    return "\n\n".join(_section(f"[[{name}]]", item) for item in items) + "\n"
-
-
-def dropped_text(columns: Sequence[str]) -> str:
-    """Return what a schema says of columns that stay inside; the rest of their sections stays as it is."""
-    return "\n\n".join(_section(f"[columns.{toml_key(name)}]", {"drop": True}) for name in columns) + "\n"
-
-
-def _section(head: str, data: Mapping[str, Any]) -> str:
-    return "\n".join([head, *(f"{toml_key(key)} = {toml_value(value)}" for key, value in data.items())])
-
-
-def _mask(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mask in the shapes that read well: one name bare, limits and groups as tables."""
-    out = dict(data)
-    if len(out.get("columns", ())) == 1:
-        out["columns"] = out["columns"][0]
-    if "limits" in out:
-        out["limits"] = {name: _ends(low, high) for name, low, high in out["limits"]}
-    for key in ("groups", "parts"):
-        if isinstance(out.get(key), list):
-            out[key] = dict(out[key])
-    return out
-
-
-def _ends(low: float | None, high: float | None) -> dict[str, float]:
-    return {name: value for name, value in (("low", low), ("high", high)) if value is not None}

@@ -7,6 +7,7 @@ counted as a draft counts it (`plan.hidden_columns`), so that both name the same
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 FLOOR_CHECK = "fingerprint floor"  # of the audit
 BY_GAPS = ", among those with the same values missing or coded,"
 MOST_COLUMNS = 4
+WORTH_A_LINE = 0.1  # of the fingerprints: advice by which fewer go says nothing
 SURE = 4.0  # standard errors of the share that is guessed right: by so much more than the limit
 MOST_IN_TURN = 30  # columns of which each is tried: of more a tenth is dropped at once
 ROOM = 0.5  # of what is tolerated: who finds as much by guessing leaves as much again for what noise does not hide
@@ -85,7 +87,7 @@ def _together(case: MaskingSetting, floor: Risk) -> Advice | None:
     gaps = [name for name in columns if name in clear.with_gaps()]
     filled = f" ({', '.join(gaps)}: or fill what is missing or coded)" if gaps else ""
     said = (
-        f"drop {', '.join(columns)} in the schema{filled}, or make their classes coarser: without them {alone:.2%} "
+        f"drop {', '.join(columns)} in the schema{filled}, or {coarser(columns)}: {without(columns)} {alone:.2%} "
         f"have a fingerprint of their own, and guessing finds {guessing:.1%}"
     )
     return Advice(said, figures, drops=tuple(columns))
@@ -112,19 +114,17 @@ def high_floor(case: MaskingSetting, floor: Risk) -> HighFloor | None:
     sure = _sure_floor(case, floor)
     if sure is None:
         return None
-    said, allowed = list[str](), list[float]()
+    said = dict[float, str]()
     limit = _max_tolerated_rate(case)
     if case.judge.hopeless(case.intruders, sure.rate):
-        said += [f"tolerated is at most {100 * limit:.4g}%"] if limit < 1 else []
-        allowed.append(limit)
+        said[limit] = f"; tolerated is at most {100 * limit:.4g}%" if limit < 1 else ""
     fails = audit_limit(case.plan)
     if sure.rate > fails:
-        said.append(f"the audit fails from {fails:.2%} on")
-        allowed.append(fails)
-    if not allowed:
+        said.setdefault(fails, f"; the audit fails from {fails:.2%} on")
+    if not said:
         return None
-    reason = "; ".join([_fingerprint_sentence(sure), *([", and ".join(said)] if said else [])])
-    return HighFloor((reason,), tuple(_advice(case, sure, min(allowed))))
+    allowed = min(said)  # the limit that binds: the other is met with it
+    return HighFloor((_fingerprint_sentence(sure) + said[allowed],), tuple(_advice(case, sure, allowed)))
 
 
 def _fingerprint_sentence(floor: Risk) -> str:
@@ -195,10 +195,8 @@ def _advice(case: MaskingSetting, floor: Risk, allowed: float) -> list[Advice]:
         left = _floor_without(case, columns)
         share = remaining / floor.sure_floor.targets if left is None else left
         figures: dict[str, float | int | str | None] = {"columns": ", ".join(columns), "floor": share}
-        change = (
-            f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
-        )
-        said = f"{change} {100 * allowed:.4g}%: without them it is {share:.2%}"
+        change = f"drop {', '.join(columns)} in the schema, or {coarser(columns)} until the floor is below"
+        said = f"{change} {100 * allowed:.4g}%: {without(columns)} it is {share:.2%}"
         advice.append(Advice(said, figures, drops=tuple(columns)))
     alone = [one for one in floor.sure_floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
     advice += [
@@ -212,9 +210,14 @@ def _advice(case: MaskingSetting, floor: Risk, allowed: float) -> list[Advice]:
             },
         )
         for one in alone[:MOST_COLUMNS]
-        if one["remaining"] < floor.sure_floor.unique
+        if lowers_the_count(one["remaining"], floor.sure_floor.unique)
     ]
     return advice
+
+
+def lowers_the_count(after: float, before: float) -> bool:
+    """Whether a change lowers a count by so much that it is worth a line of advice."""
+    return after <= (1 - WORTH_A_LINE) * before and after < before
 
 
 def _floor_without(case: MaskingSetting, columns: list[str]) -> float | None:
@@ -340,11 +343,20 @@ def _coarser(case: MaskingSetting, plan: Any, card: NoiseCard, limit: float) -> 
     if rate > limit:
         return []
     columns = ", ".join(dropped)
-    change = (
-        f"drop {columns} in the schema, or make their classes coarser, so that more records share a block"
-    )
+    change = f"drop {columns} in the schema, or {coarser(dropped)}, so that more records share a block"
     figures: dict[str, float | int | str | None] = {"columns": columns, "guessing": rate}
-    return [Advice(f"{change}: without them guessing finds {rate:.1%}", figures, drops=tuple(dropped))]
+    said = f"{change}: {without(dropped)} guessing finds {rate:.1%}"
+    return [Advice(said, figures, drops=tuple(dropped))]
+
+
+def coarser(columns: Sequence[str]) -> str:
+    """Return what may be done with the classes of columns, of one or of several."""
+    return f"make {'its' if len(columns) == 1 else 'their'} classes coarser"
+
+
+def without(columns: Sequence[str]) -> str:
+    """Return the words for a release without these columns."""
+    return f"without {'it' if len(columns) == 1 else 'them'}"
 
 
 def _entropy(table: Table, name: str) -> float:

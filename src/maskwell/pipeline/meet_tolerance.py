@@ -79,12 +79,19 @@ class MaskingSetting:
         wanted = {name for name in self.intruders if only is None or name in only}
         run = {bounds.get(name, name) for name in wanted}
         plans = {name: plan for name, plan in self.intruders.items() if name in run}
-        with self.stages.stage(stage, len(plans)) as step, warnings.catch_warnings():
+        with self.stages.stage(stage, len(plans), self._costs(plans)) as step, warnings.catch_warnings():
             warnings.simplefilter("ignore", MaskwellWarning)
             found = risks_by_intruder(plans, masking, step, self.untried)
         return _joined_risks(
             self, found, _bounding_risks(found, {name: by for name, by in bounds.items() if name in wanted})
         )
+
+    def _costs(self, plans: Mapping[str, Any]) -> list[float]:
+        """Return what each attack costs by the table of costs, in seconds; nothing where that is not known."""
+        known = {} if self.budget is None else {part.name: part.seconds for part in self.budget.parts}
+        if not known.keys() >= plans.keys():
+            return []
+        return [0.0 if name in self.untried else known[name] for name in plans]
 
     @property
     def aimed(self) -> Judge:

@@ -10,7 +10,7 @@ answer.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,15 @@ from ..attacks.fingerprint import floor_of
 from ..attacks.linkage.em import EM
 from ..attacks.protocol import Attack
 from ..calibration.trials import ResolvedTrial
-from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw, nearest, raise_all
+from ..errors import BadInput, BadPlan, MaskwellError, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keys import Key
 from ..masking import apply
 from .coded_columns import CodedTable
-from .high_floor import all_high, audit_limit
-from .intruders import card_risk
+from .high_floor import HighFloor, all_high, audit_limit
+from .intruders import card_risk, intruders_of
 from .outcome import Advice, Outcome
 from .reassembly import Reassembly, sure_reassemblies, to_leave_out
+from .tolerance_checks import Judge
 from .verdict import unfit_reason
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from ..plan import ReleasePlan
     from ..table import Table
     from .meet_tolerance import MaskingSetting
-    from .tolerance_checks import Judge
 
 TRIED = (150, 2_000)  # records: what fails on so few is tried on more before it is believed
 MANY_COLUMNS = 15  # with noise: a trial on few records then takes up to minutes
@@ -165,7 +165,10 @@ def _small(plan: Any, records: int) -> Any:
 
 
 def refused_at_once(case: MaskingSetting, floor: Risk) -> Outcome | None:
-    """Return the outcome where it is known before any noise is drawn; nothing where it is open."""
+    """Return the outcome where it is known before any noise is drawn; nothing where it is open.
+
+    What is advised on the floor comes after what is advised on groups: both are to be followed.
+    """
     high = all_high(case, floor)
     missing = [name for name in case.judge.held if name in case.untried]
     groups = _groups(case)
@@ -202,16 +205,21 @@ def refused_at_once(case: MaskingSetting, floor: Risk) -> Outcome | None:
         card_risk=card_risk(risks),
         not_judged=tuple(not_judged),
         budget=case.budget,
-        advice=(*(one for _, one in groups), *(said for one in high for said in one.advice), *advice),
+        advice=(
+            *(one for _, one in groups if one is not None),
+            *_floor_advice(case, high, [name for _, one in groups if one for name in one.drops]),
+            *advice,
+        ),
         held=case.judge.held,
         notes=("refused before any noise was drawn: nothing that follows could change it",),
     )
 
 
-def _groups(case: MaskingSetting) -> list[tuple[Reassembly, Advice]]:
+def _groups(case: MaskingSetting) -> list[tuple[Reassembly, Advice | None]]:
     """Return the groups that columns in clear put together whatever the noise, each with what to leave out.
 
-    Of a subsample it is known only once it is drawn; a swap moves amounts, and leaves blocks in the row.
+    Of a subsample it is known only once it is drawn; a swap moves amounts, and leaves blocks in the row. Nothing is
+    advised where what is left out takes nobody apart; of a second group it is what is left after the first one's.
     """
     table, card = case.coded.table, case.coded.mask.card(case.coded.table)
     if card.subsampled is not None:
@@ -223,14 +231,68 @@ def _groups(case: MaskingSetting) -> list[tuple[Reassembly, Advice]]:
         and column.name not in card.masked
         and (case.plan.swap is None or column.roles & {"block", "group"})
     ]
-    out = []
+    out = list[tuple[Reassembly, Advice | None]]()
+    fewer, left = table, clear
     for found in sure_reassemblies(table, clear):
-        after = to_leave_out(table, clear, found.column)
-        columns = ", ".join(after.columns)
-        said = (
-            f"drop {columns} in the schema, or make classes coarser, so that fewer groups of {found.column} stand "
-            f"together: without {columns} it is {after.together:,} of {after.groups:,}, where it was {found.together:,}"
-        )
-        figures: dict[str, float | int | str | None] = {"columns": columns, "together": after.share}
-        out.append((found, Advice(said, figures, drops=tuple(after.columns))))
+        known = (found,) if left is clear else sure_reassemblies(fewer, left)
+        before = next((one for one in known if one.column == found.column), None)
+        advice = None if before is None else group_advice(before, to_leave_out(fewer, left, found.column))
+        out.append((found, advice))
+        if advice is not None:
+            schema = fewer.schema
+            fewer = replace(
+                fewer,
+                schema=schema.changed({name: replace(schema[name], drop=True) for name in advice.drops}),
+            )
+            left = [name for name in left if name not in advice.drops]
     return out
+
+
+def group_advice(before: Reassembly, after: Reassembly) -> Advice | None:
+    """Say what to leave out so that fewer groups stand together, or fewer records where as many groups do.
+
+    `after.columns` are what is left out.
+    """
+    columns = ", ".join(after.columns)
+    if after.together < before.together:
+        fewer = f"fewer groups of {before.column} stand together"
+        counts = f"it is {after.together:,} of {after.groups:,}, where it was {before.together:,}"
+    elif after.records_together < before.records_together:
+        fewer = f"fewer records stand together with their groups of {before.column}"
+        counts = (
+            f"it is {after.records_together:,} of {after.records:,}, where it was {before.records_together:,}"
+        )
+    else:
+        return None
+    said = (
+        f"drop {columns} in the schema, or make classes coarser, so that {fewer}: without {columns} {counts}"
+    )
+    figures: dict[str, float | int | str | None] = {"columns": columns, "together": after.share}
+    return Advice(said, figures, drops=tuple(after.columns))
+
+
+def _floor_advice(case: MaskingSetting, high: Sequence[HighFloor], dropped: Sequence[str]) -> list[Advice]:
+    """Return what brings the floor and guessing down, computed without the columns that other advice drops."""
+    if dropped and high:
+        try:
+            fewer = _setting_without(case, dropped)
+            first = next(iter(fewer.coded.attacks(fewer.intruders).values()))
+            high = all_high(fewer, floor_of(fewer.coded.mask, fewer.coded.table, first))
+        except MaskwellError:  # no mask or nobody who compares is left: then both are told side by side
+            return [said for one in high for said in one.advice]
+        said = [said for one in high for said in one.advice]
+        return [replace(one, change=f"with {', '.join(dropped)} dropped: {one.change}") for one in said]
+    return [said for one in high for said in one.advice]
+
+
+def _setting_without(case: MaskingSetting, dropped: Sequence[str]) -> MaskingSetting:
+    """Return the situation of a plan that leaves some columns out."""
+    from .candidates import Candidate, without
+
+    fewer = without(Candidate((), case.plan.masks), tuple(dropped))
+    plan, table = fewer.plan(case.plan), fewer.table(case.table)
+    mask = plan.mask(table.schema)
+    coded = CodedTable.of(table, mask)
+    intruders = intruders_of(plan, table, mask.card(table))
+    judge = Judge.of(plan, intruders, coded.table)
+    return replace(case, plan=plan, table=table, mask=mask, coded=coded, intruders=intruders, judge=judge)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from .outcome import Advice
@@ -37,6 +37,14 @@ class StageStep(Protocol):
         """Take note of a step."""
 
 
+@runtime_checkable
+class TellsCosts(Protocol):
+    """A progress that also hears what the steps of a stage cost by the table of costs, in seconds of one core."""
+
+    def costs(self, stage: str, seconds: Sequence[float], /) -> None:
+        """Take note of the costs, before the stage begins."""
+
+
 @dataclass(frozen=True)
 class Stages:
     """Tells every stage by `progress(name, done, total)` and keeps its seconds.
@@ -53,9 +61,11 @@ class Stages:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def stage(self, name: str, total: int = 0) -> Iterator[StageStep]:
+    def stage(self, name: str, total: int = 0, costs: Sequence[float] = ()) -> Iterator[StageStep]:
         """Run a stage; its steps are told by calling what this gives with how many are done, of how many."""
         started = perf_counter()
+        if isinstance(self.progress, TellsCosts):
+            self.progress.costs(name, costs)
 
         def step(done: int, of: int = 0, /) -> None:
             if self.progress is not None:

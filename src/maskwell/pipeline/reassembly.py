@@ -12,6 +12,12 @@ S grows from the column that is most often the same within groups, and every oth
 that two of five households share, where the others have their own); the S that puts most records together counts.
 Beside equal values there are others that point to companions (see `group_links`): the way that tells most counts. What
 columns that no intruder compares tell of companions, however vaguely, is measured apart (`companion_information`).
+
+A value of the group column that holds more than a fifth of the records, and more than three times as many as the next
+one, is a code for "none" (`not_applicable` for 14,012 of 15,402 bookings by company) and no group: who stands under it
+has no companions. A fifth, as to be one of so many singles nobody out; three times, as the largest of real groups
+follows on from the others (of sizes 1, 1/2, 1/3, ... it is twice the second, and of four large schools none stands
+out). It is said and asked about.
 """
 
 from __future__ import annotations
@@ -41,6 +47,10 @@ MOST_OTHERS = 2
 MOST_TOGETHER = 0.01  # share of records: what so few add to a rate is within its own error
 MOST_IN_TURN = 30  # columns of which each is tried: of more a tenth is left out at once
 MOST_NAMED = 4  # columns
+NONE_SHARE, NONE_TIMES = (
+    0.2,
+    3,
+)  # of the records, and of the next value's: above both a value is a code for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +144,7 @@ def unknown_companions(
     tied = not {*compared} & {name for name in masking.card.columns if truth.schema[name].is_number}
     found = list[CompanionInformation]()
     for name in named if columns else ():
-        group = _group_numbers(_codes(truth, name)[order], truth.array(name), order)
+        group = _group_numbers(truth, name, order)
         at = whole_groups(group)
         unknown, others = columns_of(released, columns, at), columns_of(truth, known, order[at])
         if len(at) and (unknown.numbers or unknown.categories):
@@ -166,9 +176,7 @@ def reassembly(masking: Masking, column: str) -> Reassembly:
 def _by_companions(masking: Masking, found: Reassembly) -> Reassembly:
     """Return what tells more records together: equal values, or another way."""
     released, column = masking.release.table, found.column
-    group = _group_numbers(
-        _codes(masking.truth, column)[masking.order], masking.truth.array(column), masking.order
-    )
+    group = _group_numbers(masking.truth, column, masking.order)
     several = np.bincount(group) >= 2
     names = [name for name in released.names if name not in (column, released.schema.id_column)]
     numbers = {name: released.values([name])[:, 0] for name in names if released.schema[name].is_number}
@@ -198,7 +206,11 @@ def coverage_words(table: Table) -> list[str]:
         if small
         else f"by likeness and by values of one record in another's column above {MOST_RECORDS:,}, "
     )
-    return [
+    none = [
+        f"one value of {name} holds {share:.1%} of the records: taken for a code for none, and not for a group"
+        for name, share in codes_for_none(table).items()
+    ]
+    return none + [
         f"whether the records of one {name} are put together again was looked at by equal released values, {ways}by "
         "shares that add up in groups of two to six, and by order, one at a time"
         f"{_on_sample(len(table))}, and by likeness in columns that no intruder compares; likeness in those that they "
@@ -265,7 +277,7 @@ def _statuses(table: Table, name: str) -> Codes:
 def _column_reassembly(
     truth: Table, released: Table, order: Codes, column: str, gaps: Mapping[str, Codes]
 ) -> Reassembly:
-    group = _group_numbers(_codes(truth, column)[order], truth.array(column), order)
+    group = _group_numbers(truth, column, order)
     sizes = np.bincount(group)
     several = sizes >= 2
     leaves = column in released.schema
@@ -340,11 +352,29 @@ def _codes(table: Table, name: str) -> Codes:
     return np.asarray(np.unique(values * 256 + table.status(name), return_inverse=True)[1], dtype=np.int64)
 
 
-def _group_numbers(codes: Codes, array: Any, order: Codes) -> Codes:
+def _group_numbers(truth: Table, name: str, order: Codes) -> Codes:
     """Return groups numbered from 0 on; a record without a group is one of its own."""
-    own = np.asarray(array.is_null())[order]
-    codes = np.where(own, int(codes.max(initial=0)) + 1 + np.arange(len(codes)), codes)
+    codes = _codes(truth, name)
+    own = np.asarray(truth.array(name).is_null()) | _has_code_for_none(truth, name)
+    codes = np.where(own[order], int(codes.max(initial=0)) + 1 + np.arange(len(order)), codes[order])
     return np.asarray(np.unique(codes, return_inverse=True)[1], dtype=np.int64)
+
+
+def _has_code_for_none(table: Table, name: str) -> Bools:
+    """Whether each record has the value of a group column that says that there is no group; nobody where none does."""
+    codes, known = _codes(table, name), ~np.asarray(table.array(name).is_null())
+    counts = np.bincount(codes[known], minlength=2)
+    most = int(np.argmax(counts))
+    next_most = int(np.delete(counts, most).max())
+    is_code = next_most and counts[most] > max(NONE_SHARE * len(codes), NONE_TIMES * next_most)
+    return np.asarray(known & (codes == most)) if is_code else np.zeros(len(codes), bool)
+
+
+def codes_for_none(table: Table) -> dict[str, float]:
+    """Return the columns with the role group of which a value is taken for a code for none, with its share."""
+    named = [column.name for column in table.schema.columns if "group" in column.roles]
+    shares = {name: float(_has_code_for_none(table, name).mean()) for name in named}
+    return {name: share for name, share in shares.items() if share > 0}
 
 
 def _names_text(columns: tuple[str, ...]) -> str:

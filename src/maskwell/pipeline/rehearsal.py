@@ -74,6 +74,7 @@ class Draw:
     aim: float | None = (
         None  # the rate that would settle what who knows whole groups finds, where it is too much
     )
+    end: float | None = None  # the unsafe end of the figure's interval, where his targets are a sample
 
     def to_dict(self) -> dict[str, Any]:
         """Return the draw as plain data, where nothing stands for a figure that there is not."""
@@ -85,8 +86,13 @@ class Draw:
         """Return the draw that plain data are of."""
         figure, excess = (nan if data[name] is None else float(data[name]) for name in ("figure", "excess"))
         reasons, failed = (tuple(map(str, data[name])) for name in ("reasons", "failed"))
-        aim = None if data["aim"] is None else float(data["aim"])
-        return cls(bool(data["passed"]), str(data["worst"]), figure, excess, reasons, failed, aim)
+        aim, end = (None if data[name] is None else float(data[name]) for name in ("aim", "end"))
+        return cls(bool(data["passed"]), str(data["worst"]), figure, excess, reasons, failed, aim, end)
+
+    @property
+    def judged(self) -> float:
+        """The figure that is held against the tolerance: the unsafe end of its interval, where it has one."""
+        return self.figure if self.end is None else self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +330,7 @@ def _of_risks(case: MaskingSetting, risks: Risks) -> Draw:
     reasons = tuple(case.judge.reasons(risks))
     if worst is None:
         return Draw(False, reasons=reasons)
-    return Draw(False, worst.name, worst.figure, worst.excess, reasons)
+    return Draw(False, worst.name, worst.figure, worst.excess, reasons, end=worst.end)
 
 
 def _needs_utility(plan: ReleasePlan, number: int) -> bool:

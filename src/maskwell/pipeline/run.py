@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from ..attacks.fingerprint import floor_of
-from ..errors import BadPlan, MaskwellWarning
+from ..errors import BadPlan, MaskwellError, MaskwellWarning
 from ..io.spreadsheets import formula_warning
 from ..keys import Key
 from ..plan import ReleasePlan
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from ..calibration import Calibration
     from .meet_tolerance import MaskingSetting
 
+PACKAGE = Path(__file__).parents[1]
 Texts = Mapping[
     str, str | Callable[[Path], str]
 ]  # by name; some are made of the files already in their folder
@@ -106,6 +108,7 @@ def release(
         outcome = _release_outcome(case, despite, advise)
     if seed is None and (key is not None or case.table.schema.id_column is None):
         mind = [*mind, *unrelated_releases(wanted)]
+    mind = [*outcome.mind, *mind]
     if not outcome.leaves:
         if _keeps_refused(case, outcome):
             mind = [
@@ -220,7 +223,7 @@ def _release_outcome(case: MaskingSetting, despite: str | None, advise: bool) ->
         if not advise:
             return refused
         _tell_refusal(case, refused)
-        return replace(refused, advice=_advice_at_once(case, refused))
+        return _outcome_with_advice(refused, partial(_advice_at_once, case, refused))
     case, calibration, notes = _calibrated_setting(case, floor)
     mask = case.mask if calibration is None or not calibration.met else case.coded.whole(calibration.mask)
     case = _with_found_noise(case, mask)
@@ -259,7 +262,23 @@ def _release_outcome(case: MaskingSetting, despite: str | None, advise: bool) ->
     from .advice import plan_advice
 
     _tell_refusal(case, outcome)
-    return replace(outcome, advice=plan_advice(case, found, verdict, floor))
+    return _outcome_with_advice(outcome, partial(plan_advice, case, found, verdict, floor))
+
+
+def _outcome_with_advice(outcome: Outcome, search: Callable[[], tuple[Advice, ...]]) -> Outcome:
+    """Return a refused outcome with what would change it; a fault of that search costs the advice, never the verdict.
+
+    It is told by its class and place: messages of other libraries may have values in them.
+    """
+    try:
+        return replace(outcome, advice=search())
+    except Exception as fault:
+        own = str(fault) if isinstance(fault, MaskwellError) else ""
+        frames = extract_tb(fault.__traceback__)
+        last = next((one for one in reversed(frames) if PACKAGE in Path(one.filename).parents), frames[-1])
+        where = f"{own + '; ' if own else ''}{Path(last.filename).name}, line {last.lineno}"
+        said = f"the search for what would pass broke off: {type(fault).__name__} ({where})"
+        return replace(outcome, notes=(*outcome.notes, said), mind=(*outcome.mind, said))
 
 
 def _keeps_refused(case: MaskingSetting, outcome: Outcome) -> bool:

@@ -48,7 +48,8 @@ FORMS: dict[str, Callable[[Floats], Floats]] = {
 MOST_AT_ONE = 0.5  # share of records at the most frequent value of a column that another is said to give
 # Share of records in groups of two and more, for these to say that a column is the group's
 LEAST_SHARING = 0.5
-
+# The same of groups, persons of whom few came twice: records in groups of two and more, and their share of the file
+FEWEST_TOGETHER, LEAST_TOGETHER = 30, 0.01
 BY_CHANCE = np.log(1e-9)  # of a column that is the same inside the classes of another, of thousands of pairs
 
 
@@ -199,15 +200,35 @@ def is_shared(groups: Ints, values: Floats) -> bool:
     known = (groups >= 0) & ~np.isnan(values)
     if 2 * np.count_nonzero(known) < len(values) or _differ_inside(groups[known], values[known]):
         return False
-    codes, values = np.unique(groups[known], return_inverse=True)[1], values[known]
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    lows, highs = (f.reduceat(values[order], starts) for f in (np.minimum, np.maximum))
-    sizes = np.diff(np.append(starts, len(order)))
-    together = int(sizes[sizes > 1].sum())
-    return bool(
-        np.array_equal(lows, highs) and together >= LEAST_SHARING * len(values) and np.ptp(values) > 0
+    values = values[known]
+    return sharing_records(groups, known) >= LEAST_SHARING * len(values) and _are_constant(
+        groups[known], values
     )
+
+
+def is_shared_in_part(groups: Ints, values: Floats) -> bool:
+    """Whether all records of each group have one value, and not by chance, also where few records have company."""
+    known = (groups >= 0) & ~np.isnan(values)
+    if sharing_records(groups, known) < max(FEWEST_TOGETHER, LEAST_TOGETHER * len(values)):
+        return False
+    if _differ_inside(groups[known], values[known]):
+        return False
+    classes = np.unique(groups[known], return_inverse=True)[1]
+    return classes_give(classes, np.unique(values[known], return_inverse=True)[1])
+
+
+def sharing_records(groups: Ints, known: npt.NDArray[np.bool_]) -> int:
+    """Return how many records have company in their group, among those that are known."""
+    sizes = np.unique(groups[known & (groups >= 0)], return_counts=True)[1]
+    return int(sizes[sizes > 1].sum())
+
+
+def _are_constant(groups: Ints, values: Floats) -> bool:
+    """Whether all records of each group have one value, and groups differ."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    lows, highs = (f.reduceat(values[order], starts) for f in (np.minimum, np.maximum))
+    return bool(np.array_equal(lows, highs) and np.ptp(values) > 0)
 
 
 def _differ_inside(groups: Ints, values: Floats) -> bool:

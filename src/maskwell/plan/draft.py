@@ -101,7 +101,9 @@ def floor_question(decided: DecidedSchema) -> Question | None:
         ways.append(f"drop {names_of(columns)} in the schema{also}{_same_gaps(decided, columns)}")
     if any(step["column"] in weights for step in floor.sure_floor.steps.to_pylist()):
         ways.append(f"give {names_of(weights)} fewer different values in the file")
-    ways = ways or ["put categories in classes in the file, and fill gaps or leave such records out"]
+    ways = ways or [
+        "put categories in classes in the file, and fill gaps of what is masked or leave such records out"
+    ]
     return Question(None, f"{', and '.join(said)}: no noise changes that", f"Decide: {', or '.join(ways)}")
 
 
@@ -137,13 +139,25 @@ def _gap_question(clear: Clear, names: tuple[str, ...], *, is_shared: bool) -> Q
     else:
         each = ", ".join(_with_count(name, count) for name, count in zip(shown, counts, strict=True))
         what = f"{each}: records without a value, or with a code"
+    columns = "this column" if len(names) == 1 else "these columns"
     taken = (
         f"{what}, which no noise hides: guessing among those alike in what leaves in clear finds "
-        f"{clear.guessing():.1%}, and without {'it' if len(names) == 1 else 'them'} {clear.guessing(names):.1%}"
+        f"{clear.guessing():.1%}, and without {columns} {clear.guessing(names):.1%}"
     )
     whole = "all of them" if is_shared else "such columns"
     alone = ", for without one of them the others still tell who they are" if is_shared else ""
-    return Question(None, taken, f"Too much? Then drop {whole}, or fill their gaps in the file{alone}")
+    return Question(None, taken, f"Too much? Then drop {whole}{alone}{_fill_instead(clear, names)}")
+
+
+def _fill_instead(clear: Clear, names: tuple[str, ...]) -> str:
+    """Offer values for gaps of what is masked, as noise then hides them; a clear column goes on telling apart."""
+    masked = [name for name in names if name not in clear.blocks]
+    if not masked:
+        return ""
+    if len(masked) == len(names):
+        return ". Values for these records in the file do as well: noise then hides them"
+    are = "is" if len(masked) == 1 else "are"
+    return f". For {names_of(masked)}, which {are} masked, values for these records in the file do as well"
 
 
 def _with_count(shown: str, count: int) -> str:

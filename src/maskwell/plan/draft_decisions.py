@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import BadInput
 from ..schema import Column, Schema
 from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
-from .dependence import is_shared
+from .dependence import is_shared, is_shared_in_part, sharing_records
 from .determined_amounts import Candidates, ties_of
 from .draft_words import sentences
 from .hidden_columns import Clear
@@ -313,11 +313,13 @@ def _without_ids(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     answers = []
     for name, asked in proposal.questions().items():
         if "an identifier?" in asked:
+            text = next(one.text for one in proposal.of(name) if one.kind == "id")
+            first = "correct these in the file first, and give it " * ("once these are corrected" in text)
             otherwise = (
                 'An amount? Then take drop out of the schema and give it roles = ["key"]. The id of each record? Then '
-                'roles = ["id"] in its place. A group of records? Then roles = ["group"] beside drop'
+                f'{first}roles = ["id"] in its place. A group of records? Then roles = ["group"] beside drop'
             )
-            why = next(one.text for one in proposal.of(name) if one.kind == "id").split(": is it one?")[0]
+            why = text.split(": is it one?")[0]
             taken = f"{why}: dropped"
             made = replace(proposal.schema[name], drop=True, roles=frozenset())
             answers.append(DraftAnswer(made, "id", Question(name, taken, otherwise)))
@@ -338,7 +340,7 @@ def _weight_answers(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
         question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')
         return [DraftAnswer(proposal.schema[name], "weight", question)]
     told = f"{share:.0%}" if share >= 0.01 else "under 1%"
-    taken = f"{why}, alone tells {told} of the records apart: dropped, as no weight gets noise"
+    taken = f"{why}. A survey weight gets no noise, and so it is dropped; by itself it identifies {told} of the records"
     otherwise = (
         "Needed as a weight? Then round it in the file to few values and take drop out. "
         'An amount? Then roles = ["key"], without drop'
@@ -371,6 +373,9 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     by = [c.name for c in schema.columns if "group" in c.roles or (c.kind == "category" and not c.drop)]
     used = [c for c in schema.columns if c.is_number and not c.drop and not c.roles & KEPT_ROLES]
     codes = {f"with one {name}": group_codes(table, name) for name in by}
+    persons = {
+        who: codes[who] for who in (f"with one {name}" for name in schema.with_role("group", dropped=True))
+    }
     clear = tuple(name for name in by if not schema[name].drop)
     if len(clear) > 1:
         codes[f"alike in {', '.join(clear)}"] = block_codes(table, table, clear)[0]
@@ -378,6 +383,8 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     for column in used:
         values = table.values([column.name])[:, 0]
         of = next((who for who, numbers in codes.items() if is_shared(numbers, values)), None)
+        few = [who for who, numbers in persons.items() if of is None and is_shared_in_part(numbers, values)]
+        of = of or next((_sharing_words(who, persons[who], values) for who in few), None)
         if of is not None:
             taken = f"the same for all records {of}: dropped, as the mean over them undoes noise on each"
             otherwise = "Wanted in the release? Then put it in classes in the file (a category)"
@@ -386,11 +393,20 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     return answers
 
 
+def _sharing_words(who: str, numbers: Any, values: Any) -> str:
+    """Name a group that few records share, with their number."""
+    together = sharing_records(numbers, ~np.isnan(values))
+    return f"{who} ({together:,} of {len(values):,} records share one with others)"
+
+
 def _on_groups(table: Table) -> list[Question]:
     """Ask about what leaves and puts the members of a dropped group together again, counted as a release counts it."""
-    from ..pipeline.reassembly import sure_reassemblies
+    from ..pipeline.reassembly import codes_for_none, sure_reassemblies
 
     schema, questions = table.schema, list[Question]()
+    for name, share in codes_for_none(table).items():
+        taken = f"{name}: one value holds {share:.1%} of the records: taken for a code for none, and not for a group"
+        questions.append(Question(None, taken, "A group? Then see to it that nothing that leaves tells it"))
     clear = [c.name for c in schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")]
     for one in (found for found in sure_reassemblies(table, clear) if not found.leaves):
         taken = (

@@ -251,7 +251,7 @@ def _contradictions(parts: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _unaware(intruders: Iterable[tuple[str, Attack]], targets: Any) -> list[str]:
+def _unaware(intruders: Iterable[tuple[str, Attack | None]], targets: Any) -> list[str]:
     """Say who is taken not to know that his target is in a sample, where no reason for it goes on record."""
     if targets is not None and targets.presence_not_known is not None:
         return []
@@ -259,7 +259,7 @@ def _unaware(intruders: Iterable[tuple[str, Attack]], targets: Any) -> list[str]
         f"intruder {name!r}: response_knowledge = false needs a reason on record: say under [targets], in "
         "presence_not_known, why nobody outside knows who is in the release"
         for name, attack in intruders
-        if not attack.response_knowledge
+        if attack is not None and not attack.response_knowledge  # nothing: one that could not be read
     ]
 
 

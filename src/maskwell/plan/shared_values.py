@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Of the records that a set of columns puts together with one value: who does so many needs no other
 BY_ITSELF = 0.9
+MOSTLY = 0.5  # of the records that are not alone
 GAPS = "gaps of "  # before the name of an amount: where it is missing
 
 
@@ -74,13 +75,15 @@ def _class_answer(table: Table, name: str, told: Mapping[str, GroupMean]) -> Dra
     """Say which amounts are the same for records alike in a column, and in which others beside."""
     named = ", ".join(told)
     beside = dict.fromkeys(other for one in told.values() for other in one.columns if other != name)
-    with_others = f" alike in {', '.join(beside)} too" if beside else ""
-    taken = (
-        f"puts records together{with_others} that have the same {named}: dropped, as the mean over them undoes noise "
-        "on each"
-    )
+    others = [f"in {', '.join(beside)}"] if beside else []
     own = name.removeprefix(GAPS)
-    taken = taken if own == name else f"where it is missing or a code {taken}"
+    records = "records" if own == name else "where it is missing or a code, records"
+    often = "mostly" if min(one.share for one in told.values()) > MOSTLY else "often"
+    alike = " and ".join((["in it"] if own == name else []) + others)
+    taken = (
+        f"{records}{f' alike {alike}' if alike else ''} {often} have the same {named}. Their mean would show it, so "
+        f"{own} is dropped"
+    )
     question = Question(own, taken, f"Wanted in the release? Then drop {named} in its place")
     return DraftAnswer(replace(table.schema[own], drop=True, roles=frozenset()), "shared", question)
 
@@ -153,8 +156,8 @@ def _each_by_itself(name: str, amounts: Mapping[str, Floats], clear: Mapping[str
 def _amount_answer(table: Table, name: str, one: GroupMean, alone: Sequence[str]) -> DraftAnswer:
     alike, by = ", ".join(one.columns), ", ".join(alone or one.columns)
     taken = (
-        f"the same for records alike in {alike}, for {one.share:.0%} of those who are not alone with them: dropped, as "
-        "the mean over them undoes noise on each"
+        f"the same for records alike in {alike}, for {one.share_words} with them: dropped, as the mean over them "
+        "undoes noise on each"
     )
     question = Question(name, taken, f"Wanted in the release? Then drop what puts them together ({by})")
     return DraftAnswer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..laws import Transition
+from .categories import changes_of, shares_of
 from .charts import picture
+from .coded_means import coded_mean_words, is_cut
 from .elements import Child, Html, data_table, document, html_list, paragraph, section, tag
-from .example import DROP, example_of
+from .example import DRAW, DROP, example_of
 from .pictures import signal_and_noise
 from .words import by_passphrase_of, count_of, figure, sentence
 
@@ -27,8 +30,20 @@ if TYPE_CHECKING:
     from ..plan import ReleasePlan
 
 OPEN, SEALED, KEPT = "open", "sealed", "kept"
+LAW_NAMES = {
+    "classes": "Numbers released as classes",
+    "rank swap": "Values exchanged between records",
+    "lognormal bias": "Noise by which values are multiplied",
+    "chained": "Several laws, one after the other",
+}
 KINDS = {"integer": "whole number", "continuous": "amount", "category": "category", "text": "text"}
 SMALLEST_SHARE = 1e-9
+CLOSED_WORDS = {
+    DROP: "With missing='drop' records are left out in which a value of the model is missing or coded, as ordinary "
+    "fits do; without it what is not known is drawn with the rest, which takes longer.",
+    DRAW: "With missing='draw' values that are missing or coded are drawn with the rest, which takes longer. The codes "
+    "were given after the noise: to leave such records out would select by noise and bias the answer.",
+}
 
 
 @dataclass(frozen=True)
@@ -207,8 +222,9 @@ def _card(page: _Page) -> Html:
         "The card gives the law of the noise exactly, in the units of the data unless a logarithm is named. It is "
         "card.json in the release."
     )
-    parts = [_law(law) for law in card.laws]
-    return section("card", "The noise card", seeded, paragraph(said), *parts)
+    changed = [law for law in card.laws if isinstance(law, Transition)]
+    parts = [_law(law) for law in card.laws if not isinstance(law, Transition)]
+    return section("card", "The noise card", seeded, paragraph(said), *parts, *changes_of(changed))
 
 
 def _law(law: Any) -> Html:
@@ -218,7 +234,7 @@ def _law(law: Any) -> Html:
 
     if not isinstance(law, Additive):
         words = [(name, sentence(describe(law, name))) for name in law.columns]
-        return data_table(f"Law: {law.form}", ("column", "what the law does"), words)
+        return data_table(LAW_NAMES.get(law.form, f"Law: {law.form}"), ("column", "what the law does"), words)
     covariance = law.noise.covariance
     sds = np.sqrt(np.diag(covariance))
     scale = np.where(sds > 0, sds, 1.0)
@@ -261,12 +277,10 @@ def _analysis(page: _Page) -> Html:
         "Fit models with the card: maskwell treats the true values as unknown, and what it gives is what the original "
         "would have said, with intervals that are as wide as they must be."
     )
-    dropped = (
-        "With missing='drop' records are left out in which a value of the model is missing or coded, as ordinary fits "
-        "do; without it what is not known is drawn with the rest, which takes longer."
-    )
     code = example_of(page.release, page.plan)
-    more = [paragraph(dropped)] if DROP in code else []
+    if "mw.fit(" not in code:
+        said = "Fit models with the card: it says how true values became released ones, and models must allow for that."
+    more = [paragraph(said) for sign, said in CLOSED_WORDS.items() if sign in code]
     more += [paragraph(said) for said in _logarithms(page)]
     return section("analysis", "How to analyse it", paragraph(said), tag("pre", tag("code", code)), *more)
 
@@ -314,7 +328,7 @@ def _at_limits(card: NoiseCard) -> list[str]:
     outlets = {
         name: outlet for law in card.laws for name, outlet in zip(law.columns, law.outlets, strict=False)
     }
-    cut = [name for name, one in outlets.items() if _is_cut(one)]
+    cut = [name for name, one in outlets.items() if is_cut(one)]
     coded = [name for name, one in outlets.items() if one.low_coded or one.high_coded]
     said = []
     if cut:
@@ -327,15 +341,10 @@ def _at_limits(card: NoiseCard) -> list[str]:
         )
     if len(cut) < len(outlets):
         said.append(
-            "Nothing from values that cannot occur, such as amounts below zero: they are left in to keep means right."
+            "Nothing from values that cannot occur, such as amounts below zero: they are left in, as to cut them off "
+            "would move the means."
         )
     return said
-
-
-def _is_cut(outlet: Any) -> bool:
-    """Whether noise is cut off at a limit, where the value stays as the limit and is no code."""
-    at_low = outlet.low is not None and not outlet.low_coded
-    return bool(at_low or (outlet.high is not None and not outlet.high_coded))
 
 
 def _columns(page: _Page) -> Html:
@@ -361,7 +370,11 @@ def _columns(page: _Page) -> Html:
     heads += ("mean corrected", "sd corrected") if is_open else ()  # type: ignore[assignment]
     table = data_table("Numbers in this release", heads, rows) if rows else None
     said = ["Means and sds are weighted by the weights in the file."] if is_weighted else []
+    shares = shares_of(found, masked, is_open)
+    if table is None and shares is None:
+        return Html("")
     said += _closed_words(page.release, [one.name for one in numbers])
+    said += coded_mean_words(page.release, [one.name for one in numbers], is_open)
     if is_open:
         said.append(
             "Corrected figures are estimates of the original's, computed from this release and the card alone, as any "
@@ -369,7 +382,7 @@ def _columns(page: _Page) -> Html:
         )
     chart = _chart(drawn) if drawn else None
     return section(
-        "columns", "Columns", table, paragraph(" ".join(said), kind="note") if said else None, chart
+        "columns", "Columns", table, shares, paragraph(" ".join(said), kind="note") if said else None, chart
     )
 
 

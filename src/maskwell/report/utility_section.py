@@ -135,7 +135,8 @@ def _columns(columns: Sequence[Any]) -> Html:
     ]
     said = paragraph(
         "Corrected: what an analyst computes from the release and the card alone. KS and Hellinger are distances of "
-        "the two distributions, 0 when they are the same and 1 when they have nothing in common.",
+        "the two distributions, 0 when they are the same and 1 when they have nothing in common; what chance alone "
+        "makes is taken off Hellinger's.",
         kind="note",
     )
     table = data_table("Masked numbers: original, release, and release corrected by the card", heads, rows)

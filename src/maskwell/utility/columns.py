@@ -23,10 +23,10 @@ from .figures import (
     ColumnSpread,
     EmpiricalDistribution,
     between_shares,
-    hellinger,
     kolmogorov_smirnov,
     overlap,
 )
+from .hellinger import HellingerDistance, hellinger
 from .pairs import TruthAndRelease
 from .results import ColumnUtility
 
@@ -60,6 +60,9 @@ def _number(column: Column, sides: TruthAndRelease, undoing: ColumnCorrection) -
     spread_after = spread if same else ColumnSpread.of(after, sides.weights_after)
     ordered_after = ordered if same else EmpiricalDistribution.of(after, sides.weights_after)
     mean, variance = undoing.moments(spread_after.mean, spread_after.sd**2)
+    apart = HellingerDistance(0.0, 0.0)
+    if not same:
+        apart = hellinger(before, after, sides.weights, sides.weights_after, sides.rows)
     why = undoing.why_not
     if variance <= 0 and undoing.by != NOTHING:
         variance, why = float("nan"), "the noise is larger than what is left: the variance comes out below 0"
@@ -77,7 +80,8 @@ def _number(column: Column, sides: TruthAndRelease, undoing: ColumnCorrection) -
         quantiles=ordered.quantiles(),
         quantiles_after=ordered_after.quantiles(),
         ks=0.0 if same else kolmogorov_smirnov(ordered, ordered_after),
-        hellinger=0.0 if same else hellinger(ordered, ordered_after),
+        hellinger=apart.value,
+        hellinger_chance=apart.chance,
         corrected_by=undoing.by,
         why_not=why,
         notes=_limit_warning(name, undoing),
@@ -181,7 +185,9 @@ def _shares_by_category(column: Column, shares: Floats) -> dict[str, float]:
 def _undone(column: Column, sides: TruthAndRelease, after: Floats) -> tuple[dict[str, float], str, str]:
     """Return the shares of the true categories that the card's table of changes implies (Gouweleeuw et al. 1998)."""
     law = combined_of(sides.masking.card.law_of(column.name))
-    if column.name not in sides.touched:
+    if column.name not in sides.touched and not isinstance(
+        law, Transition
+    ):  # of a release alone nothing is touched
         return _shares_by_category(column, after), "nothing to correct", ""
     if law is None:
         swapped = sides.masking.card.swapped

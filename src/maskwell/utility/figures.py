@@ -17,7 +17,6 @@ from ..table import Floats
 
 PROBABILITIES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)  # of the quantiles that are told
 REACH = 1.959963984540054  # half the width of a 95% interval, in standard errors
-MOST_CLASSES, PER_CLASS = 50, 100  # of the Hellinger distance: chance alone then makes at most 0.05
 
 
 @dataclass(frozen=True)
@@ -68,25 +67,6 @@ def kolmogorov_smirnov(first: EmpiricalDistribution, second: EmpiricalDistributi
         float(np.abs(first.up_to(points) - second.up_to(points)).max())
         for points in (first.steps, second.steps)
     )
-
-
-def hellinger(first: EmpiricalDistribution, second: EmpiricalDistribution) -> float:
-    """Return the Hellinger distance over classes that have equal shares of the first.
-
-    A value that many records share has a class of its own; the classes at both ends are open.
-    """
-    fewest = min(len(first), len(second))
-    if not fewest:
-        return float("nan")
-    count = int(np.clip(fewest // PER_CLASS, 2, MOST_CLASSES))
-    inner = np.unique(first.quantiles(tuple(np.arange(1, count) / count)))
-    spikes = inner[first.up_to(inner) - first.up_to(np.nextafter(inner, -np.inf)) > 1 / count]
-    edges = np.unique(np.concatenate([inner, np.nextafter(spikes, -np.inf)]))
-    return between_shares(_masses(first, edges), _masses(second, edges))
-
-
-def _masses(ordered: EmpiricalDistribution, edges: Floats) -> Floats:
-    return np.diff(np.concatenate([[0.0], ordered.up_to(edges), [1.0]]))
 
 
 def between_shares(first: Floats, second: Floats) -> float:

@@ -28,6 +28,7 @@ class ColumnUtility:
     have `shares` (of the open records), `total_variation` and, where the card undoes the changes, `shares_corrected`.
     `records` are the open ones of the release; `changed` is the share of the records, open on both sides, whose value
     is another. `overlap` is that of the 95% intervals of the mean, the released values taken at their word.
+    `hellinger` has what chance makes taken off; one sd of chance alone makes a distance of `hellinger_chance`.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ColumnUtility:
     quantiles_after: tuple[float, ...] = ()
     ks: float = NONE
     hellinger: float = NONE
+    hellinger_chance: float = NONE
     total_variation: float = NONE
     shares: Mapping[str, float] = field(default_factory=dict)
     shares_after: Mapping[str, float] = field(default_factory=dict)

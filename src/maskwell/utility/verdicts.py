@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .results import AssociationUtility, ColumnUtility, CorrelationUtility, Utility
 
 GOOD, FAIR, POOR, NONE, INFORMATION = "good", "fair", "poor", "unknown", "told"
+NAN = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ RULES = {
     "Hellinger": VerdictRule(
         0.1,
         0.2,
-        "at most 0.1",
+        "at most 0.1 beyond what chance alone makes",
         "a normal column reaches it, as it does KS 0.05, when its variance grows by half",
     ),
     "categories": VerdictRule(
@@ -226,17 +227,32 @@ def _of_sds(columns: Sequence[ColumnUtility]) -> list[Judgement]:
 
 
 def _of_distances(columns: Sequence[ColumnUtility]) -> list[Judgement]:
-    """Judge how far the distributions lie apart, and say how many columns are beyond the limit."""
-    found = []
-    for rule, name, field in (("KS", "KS distance", "ks"), ("Hellinger", "Hellinger distance", "hellinger")):
-        of = attrgetter(field)
-        value, where = _worst(columns, of)
-        if not where:
-            continue
-        beyond = sum(of(column) > RULES[rule].good for column in columns)
-        many = f"; {beyond} of {len(columns)} columns are above {RULES[rule].good}" if beyond else ""
-        found.append(_judgement(rule, name, value, where, f"The largest is {value:.3f}, of {where}{many}"))
+    """Judge how far the distributions lie apart, and say how many columns are beyond the limit.
+
+    Where chance alone makes a Hellinger distance above the limit a column is judged only if it is clearly poor.
+    """
+    limit = RULES["Hellinger"]
+    unclear = [one for one in columns if one.hellinger_chance > limit.good and one.hellinger <= limit.fair]
+    rest = [one for one in columns if one not in unclear]
+    found = [
+        *_of_distance("KS", "KS distance", columns, attrgetter("ks")),
+        *_of_distance("Hellinger", "Hellinger distance", rest, attrgetter("hellinger")),
+    ]
+    if unclear:
+        names = _name_list([one.name for one in unclear])
+        least = min(one.hellinger_chance for one in unclear)
+        said = f"Not judged of {names}: chance alone makes {least:.2f} or more in so few records"
+        found.append(Judgement("Hellinger distance", NAN, NONE, "", said))
     return found
+
+
+def _of_distance(rule: str, name: str, columns: Sequence[ColumnUtility], of: Any) -> list[Judgement]:
+    value, where = _worst(columns, of)
+    if not where:
+        return []
+    beyond = sum(of(column) > RULES[rule].good for column in columns)
+    many = f"; {beyond} of {len(columns)} columns are above {RULES[rule].good}" if beyond else ""
+    return [_judgement(rule, name, value, where, f"The largest is {value:.3f}, of {where}{many}")]
 
 
 def _of_categories(columns: Sequence[ColumnUtility]) -> list[Judgement]:

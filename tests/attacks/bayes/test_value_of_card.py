@@ -12,7 +12,7 @@ from scipy import stats
 
 import maskwell as mw
 from maskwell.attacks.bayes.posterior import IF_RELEASED
-from maskwell.attacks.bayes.value_of_card import Telling, found_by
+from maskwell.attacks.bayes.value_of_card import CardValue, found_by
 from maskwell.attacks.bayes.value_of_card_notes import CardVerdict, doubtful_notes, once_each
 from maskwell.errors import BadPlan, NoLaw
 
@@ -33,7 +33,7 @@ def masking(make_people):
 
 @pytest.fixture(scope="module")
 def told(masking):
-    return mw.attacks.telling(masking, plan=PLAN, helpers=(119,))
+    return mw.attacks.card_value(masking, plan=PLAN, helpers=(119,))
 
 
 def test_every_figure_is_that_of_its_attack(masking, told):
@@ -59,12 +59,12 @@ def test_the_difference_is_between_those_who_find_most(told):
 
 
 def test_the_advice_depends_on_the_difference(told):
-    said = Telling(told.told, told.told).advice
+    said = CardValue(told.told, told.told).advice
     assert said.startswith("tell the parameters: keeping them leaves the rate as it is, and without them")
-    little = type("Little", (Telling,), {"difference": 0.02, "standard_error": 0.02})
+    little = type("Little", (CardValue,), {"difference": 0.02, "standard_error": 0.02})
     assert "by 2.0 points (s.e. 2.0), nothing to speak of" in little(told.told, told.untold).advice
     worse = mw.attacks.Risks({"coherent": min(told.untold.values(), key=lambda risk: risk.rate)})
-    kept = Telling(told.told, worse)
+    kept = CardValue(told.told, worse)
     assert kept.difference > 2 * kept.standard_error
     assert kept.advice.startswith("keeping the parameters lowers the rate")
 
@@ -119,11 +119,11 @@ def test_it_prints_and_writes_figures_without_a_record(told):
 
 def test_bad_plans_are_refused(masking, people):
     with pytest.raises(BadPlan, match="give a BayesIntruder, not a Linkage"):
-        mw.attacks.telling(masking, plan=mw.Linkage())
+        mw.attacks.card_value(masking, plan=mw.Linkage())
     with pytest.raises(BadPlan, match="sets prior and helpers itself"):
-        mw.attacks.telling(masking, plan=mw.BayesIntruder(helpers=3))
+        mw.attacks.card_value(masking, plan=mw.BayesIntruder(helpers=3))
     with pytest.raises(NoLaw, match="no law"):
-        mw.attacks.telling(masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), people))
+        mw.attacks.card_value(masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), people))
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_bad_plans_are_refused(masking, people):
 )
 def test_bad_options_end_in_a_sentence(masking, options, said):
     with pytest.raises(BadPlan, match=said):
-        mw.attacks.telling(masking, **options)
+        mw.attacks.card_value(masking, **options)
 
 
 def test_what_is_no_masking_is_refused():
-    with pytest.raises(BadPlan, match="telling needs a Masking, not a int"):
-        mw.attacks.telling(3)
+    with pytest.raises(BadPlan, match="card_value needs a Masking, not a int"):
+        mw.attacks.card_value(3)
 
 
 def test_one_number_none_and_too_many_helpers(make_people):
@@ -154,21 +154,21 @@ def test_one_number_none_and_too_many_helpers(make_people):
     with pytest.raises(
         BadPlan, match=r"^12 helpers are more than there are others: give at most 11, or all$"
     ):
-        mw.attacks.telling(small, plan=PLAN, helpers=(0, 2, 12), progress=heard.append)
+        mw.attacks.card_value(small, plan=PLAN, helpers=(0, 2, 12), progress=heard.append)
     assert heard == []
-    said = mw.attacks.telling(small, plan=PLAN, helpers=(0, 2, 2), ceiling=False, progress=heard.append)
+    said = mw.attacks.card_value(small, plan=PLAN, helpers=(0, 2, 2), ceiling=False, progress=heard.append)
     assert list(said.helped) == [2]
     assert heard[-2:] == ["forward, not told", "2 helpers, not told"]
-    assert list(mw.attacks.telling(small, plan=PLAN, helpers=2, ceiling=False).helped) == [2]
+    assert list(mw.attacks.card_value(small, plan=PLAN, helpers=2, ceiling=False).helped) == [2]
     held = make_people(12).take(np.arange(5))
     with pytest.raises(BadPlan, match="give at most 4,"):
-        mw.attacks.telling(small, plan=PLAN, helpers=5, targets=held)
+        mw.attacks.card_value(small, plan=PLAN, helpers=5, targets=held)
 
 
 def test_a_target_file_that_is_none_is_refused_as_by_attack(masking):
     for run in (
         mw.attack,
-        lambda plan, masking, targets: mw.attacks.telling(masking, plan=plan, targets=targets),
+        lambda plan, masking, targets: mw.attacks.card_value(masking, plan=plan, targets=targets),
     ):
         with pytest.raises(BadPlan, match="targets is a Table, not a int"):
             run(PLAN, masking, targets=3)
@@ -176,12 +176,12 @@ def test_a_target_file_that_is_none_is_refused_as_by_attack(masking):
 
 def test_bad_plans_of_every_intruder_are_bad_plans(masking):
     with pytest.raises(BadPlan, match="sd:AGE"):
-        mw.attacks.telling(masking, plan=PLAN, prior=mw.attacks.Prior(given={"sd:AGE": stats.gamma(4)}))
+        mw.attacks.card_value(masking, plan=PLAN, prior=mw.attacks.Prior(given={"sd:AGE": stats.gamma(4)}))
 
 
 def test_problems_are_listed_once(people):
     with pytest.raises(NoLaw) as caught:
-        mw.attacks.telling(masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), people))
+        mw.attacks.card_value(masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), people))
     assert str(caught.value).count("has no law") == 1
 
 
@@ -193,7 +193,7 @@ def test_who_has_helpers_may_draw_his_links(told):
     assert found_by(helped) == pytest.approx(max(helped.rate, given))
     unlucky = replace(helped, expected_correct=0.0)
     assert found_by(unlucky) == pytest.approx(given)
-    drawn = Telling(
+    drawn = CardValue(
         told.told, mw.attacks.Risks({"coherent": told.untold["coherent"]}), {119: unlucky}, told.ceiling
     )
     best = max(given, told.untold["coherent"].rate)
@@ -203,7 +203,7 @@ def test_who_has_helpers_may_draw_his_links(told):
 
 def test_who_holds_a_file_of_his_own_is_not_the_ceiling(masking, make_people):
     held = make_people(120).take(np.arange(30))
-    said = mw.attacks.telling(masking, plan=PLAN, targets=held)
+    said = mw.attacks.card_value(masking, plan=PLAN, targets=held)
     assert said.told["coherent"].targets == 30
     assert "knows all in his file" in repr(said)
     assert "ceiling" not in repr(said)
@@ -212,21 +212,21 @@ def test_who_holds_a_file_of_his_own_is_not_the_ceiling(masking, make_people):
 def test_like_is_compared_with_like(told):
     """The ceiling counts only beside who knows everybody else without the card; 10 helpers are nobody's like."""
     ceiling, helped = told.ceiling, told.helped[119]
-    alone = Telling(told.told, told.untold, {10: helped}, ceiling)
+    alone = CardValue(told.told, told.untold, {10: helped}, ceiling)
     assert alone.difference == pytest.approx(
         max(risk.rate for risk in told.told.values()) - max(risk.rate for risk in told.untold.values())
     )
     assert "basis: who knows nobody else" in repr(alone)
-    assert Telling(told.told, told.untold, {119: helped}).difference == alone.difference
+    assert CardValue(told.told, told.untold, {119: helped}).difference == alone.difference
     for count in (119, "all"):
-        both = Telling(told.told, told.untold, {count: helped}, ceiling)
+        both = CardValue(told.told, told.untold, {count: helped}, ceiling)
         assert both.difference == told.difference
         assert "basis: who knows everybody else" in repr(both)
 
 
 def test_who_knows_everybody_may_do_without_them(told):
     helped = replace(told.helped[119], expected_correct=0.0, belief=blind(told.helped[119]))
-    said = Telling(told.told, told.untold, {119: helped}, told.ceiling)
+    said = CardValue(told.told, told.untold, {119: helped}, told.ceiling)
     assert said.without is max(told.untold.values(), key=found_by)
     assert "his helpers left aside" in " ".join(repr(said).split())
 
@@ -238,8 +238,8 @@ def blind(risk):
 
 
 def test_a_ceiling_below_another_is_explained(told):
-    low = Telling(told.told, told.untold, {}, replace(told.ceiling, expected_correct=1.0))
-    high = Telling(told.told, told.untold, {}, replace(told.ceiling, expected_correct=119.0))
+    low = CardValue(told.told, told.untold, {}, replace(told.ceiling, expected_correct=1.0))
+    high = CardValue(told.told, told.untold, {}, replace(told.ceiling, expected_correct=119.0))
     assert ("in expectation only" in repr(low), "in expectation only" in repr(high)) == (True, False)
 
 
@@ -247,7 +247,7 @@ def test_it_says_what_it_takes_for_granted(masking, make_people):
     plan = replace(PLAN, threshold=0.5)
     said = " ".join(
         repr(
-            mw.attacks.telling(masking, plan=plan, prior=mw.attacks.Prior("gamma", 4), ceiling=False)
+            mw.attacks.card_value(masking, plan=plan, prior=mw.attacks.Prior("gamma", 4), ceiling=False)
         ).split()
     )
     assert "prior gamma, mean over sd 4; unknown: one factor (scale) on the sds of INCOME, TAX" in said
@@ -256,7 +256,7 @@ def test_it_says_what_it_takes_for_granted(masking, make_people):
     assert "claims links above 0.5" in said
     apart = masked(mw.IndependentNoise(AMOUNTS, variance_ratio=0.2), make_people(30))
     said = " ".join(
-        repr(mw.attacks.telling(apart, plan=replace(PLAN, marginal="gaussian"), ceiling=False)).split()
+        repr(mw.attacks.card_value(apart, plan=replace(PLAN, marginal="gaussian"), ceiling=False)).split()
     )
     assert "unknown: the sd of the noise of INCOME, TAX;" in said
     assert "a normal law fitted to the release" in said
@@ -273,14 +273,14 @@ def test_what_did_not_settle_is_said_once_each(told):
     rough = mw.attacks.Risks(
         {name: replace(risk, notes=("NOT SETTLED: x",)) for name, risk in told.untold.items()}
     )
-    lines = repr(Telling(told.told, rough, {119: helped}, told.ceiling)).splitlines()
+    lines = repr(CardValue(told.told, rough, {119: helped}, told.ceiling)).splitlines()
     assert "coherent, forward: NOT SETTLED: x" in lines
     assert f"coherent, 119 helpers: {failed}" in lines
     assert "coherent, 119 helpers: 7 of 120 links are not decided by these draws" in lines
     assert not any("fine" in line for line in lines)
-    resting = Telling(told.told, rough).advice
+    resting = CardValue(told.told, rough).advice
     assert resting.endswith("what did not settle (above) may change this")
-    assert "settle" not in Telling(told.told, told.untold).advice
+    assert "settle" not in CardValue(told.told, told.untold).advice
 
 
 def test_the_notes_of_real_draws_are_found(told, masking):
@@ -294,7 +294,7 @@ def test_the_notes_of_real_draws_are_found(told, masking):
 
 def test_where_nothing_is_compared_by_noise_there_is_nothing_to_tell(make_people):
     swapped = masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), make_people(60))
-    said = mw.attacks.telling(swapped, plan=mw.BayesIntruder(fields=("AGE",), match_blocks=("REGION",)))
+    said = mw.attacks.card_value(swapped, plan=mw.BayesIntruder(fields=("AGE",), match_blocks=("REGION",)))
     assert repr(said).startswith("the noise protects nobody here, and there is nothing to tell")
     assert "tell the parameters" not in repr(said)
     assert said.to_dict()["nothing_to_tell"]
@@ -303,7 +303,7 @@ def test_where_nothing_is_compared_by_noise_there_is_nothing_to_tell(make_people
 def test_where_all_are_singled_out_in_clear_there_is_nothing_to_tell(make_people, told):
     noisy = masked(mw.IndependentNoise(AMOUNTS, variance_ratio=0.2), make_people(60))
     plan = mw.BayesIntruder(fields=(*AMOUNTS, "WEIGHT"), match_blocks=("REGION",))
-    said = mw.attacks.telling(noisy, plan=plan, ceiling=False)
+    said = mw.attacks.card_value(noisy, plan=plan, ceiling=False)
     assert said.told["coherent"].assumed.alone == 60
     assert repr(said).startswith(
         "the noise protects nobody here: REGION, WEIGHT, left in clear, alone single"
@@ -322,7 +322,7 @@ def test_a_sample_says_the_truth_as_an_attack_does(make_people):
     """Over those who have a record; the forward kernel has no weight for the others, which stands below its row."""
     sample = masked(mw.Chain((mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.3), mw.Subsample(0.5))), make_people(80))
     plan = replace(PLAN, response_knowledge=False)
-    said = mw.attacks.telling(sample, plan=plan, ceiling=False)
+    said = mw.attacks.card_value(sample, plan=plan, ceiling=False)
     given = mw.attack(plan, sample).belief.truth_probability
     assert given.count < 80
     assert f"{given.mean:.1%}" in repr(said).splitlines()[2].split()
@@ -338,7 +338,7 @@ def test_reasons_that_differ_by_the_kernel_are_said_once():
 
 def test_refused_kernels_and_long_lines_fit_the_screen(make_people):
     biased = masked(mw.BiasNoise(AMOUNTS, bias_sd=0.1, sd_ratio=0.2), make_people(60))
-    said = repr(mw.attacks.telling(biased, plan=replace(PLAN, direction="to_original"), helpers=(3, 4)))
+    said = repr(mw.attacks.card_value(biased, plan=replace(PLAN, direction="to_original"), helpers=(3, 4)))
     assert max(map(len, said.splitlines())) <= 100
     assert said.count("helpers look for masked records") == 1
     assert said.count("is for normal bias and noise") == 1

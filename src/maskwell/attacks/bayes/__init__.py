@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from .own_error.error_law import OwnError
     from .plan import BayesIntruder
     from .unknown_noise.priors import Prior
-    from .value_of_card import Telling, telling
+    from .value_of_card import CardValue, card_value
 
-__all__ = ["BayesIntruder", "Belief", "OwnError", "Prior", "Sampling", "Telling", "telling"]
+__all__ = ["BayesIntruder", "Belief", "CardValue", "OwnError", "Prior", "Sampling", "card_value"]
 
 _WHERE = {
     "BayesIntruder": "plan",
@@ -21,8 +21,8 @@ _WHERE = {
     "OwnError": "own_error.error_law",
     "Prior": "unknown_noise.priors",
     "Sampling": "matching_posterior.matchings",
-    "Telling": "value_of_card",
-    "telling": "value_of_card",
+    "CardValue": "value_of_card",
+    "card_value": "value_of_card",
 }
 
 

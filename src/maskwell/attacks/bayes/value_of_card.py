@@ -2,7 +2,7 @@
 
 difference = rate of the best intruder with the card - rate of the best without it, with its standard error over
 targets: cases d.1 and d.2 of Trottini, Fienberg, Makov and Meyer (2003), section 5, on one release, and the advice of
-their section 6. Called by the command that compares both (`cli/value_of_card`) and by `mw.attacks.telling`.
+their section 6. Called by the command that compares both (`cli/value_of_card`) and by `mw.attacks.card_value`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Telling:
+class CardValue:
     """Risk with and without the parameters of the noise, on one release. It never leaves the steward.
 
     `told` are intruders who hold the card, by their kernel, `untold` those who hold a prior instead; `helped` are
@@ -219,7 +219,7 @@ class Telling:
         }
 
 
-def telling(
+def card_value(
     masking: Masking,
     *,
     plan: BayesIntruder | None = None,
@@ -228,7 +228,7 @@ def telling(
     ceiling: bool = True,
     targets: Table | None = None,
     progress: Tell | None = None,
-) -> Telling:
+) -> CardValue:
     """Attack a release with its parameters told and not told, and return both with what they advise.
 
     `plan` has the targets, fields and blocks; `prior` is the intruder's (elicited as Trottini's by default), `helpers`
@@ -257,7 +257,7 @@ def telling(
     top = runs.run({"helpers": "all"}, "the ceiling", "told") if ceiling else {}
     best = next(iter(top.values()), None)
     unknowns = _unknowns(masking, next(iter(told.values())).fields)
-    return Telling(Risks(told), Risks(untold), helped, best, runs.refused, targets is not None, unknowns)
+    return CardValue(Risks(told), Risks(untold), helped, best, runs.refused, targets is not None, unknowns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ def _check(masking: Any, prior: Any) -> None:
 
     if not isinstance(masking, Needed):
         raise BadPlan(
-            f"telling needs a Masking, not a {type(masking).__name__}: give what apply or Masking.read returns"
+            f"card_value needs a Masking, not a {type(masking).__name__}: give what apply or Masking.read returns"
         )
     if not isinstance(prior, Default | None):
         raise BadPlan(f"prior is a Prior, not a {type(prior).__name__}")
@@ -318,15 +318,17 @@ def _base(plan: BayesIntruder | None) -> BayesIntruder:
     base = plan or BayesIntruder()
     if not isinstance(base, BayesIntruder):
         raise BadPlan(
-            f"telling compares Bayesian intruders: give a BayesIntruder, not a {type(base).__name__}"
+            f"card_value compares Bayesian intruders: give a BayesIntruder, not a {type(base).__name__}"
         )
     problems = []
     if base.prior is not None or base.helpers:
-        problems.append("telling sets prior and helpers itself: give them beside the plan")
+        problems.append("card_value sets prior and helpers itself: give them beside the plan")
     if base.kernel != "coherent":
-        problems.append("telling compares the kernels itself: leave kernel out of the plan")
+        problems.append("card_value compares the kernels itself: leave kernel out of the plan")
     if base.error is not None:
-        problems.append("telling is about intruders whose own values are right: leave error out of the plan")
+        problems.append(
+            "card_value is about intruders whose own values are right: leave error out of the plan"
+        )
     raise_all(problems, BadPlan)
     return base
 
@@ -364,7 +366,7 @@ def _helpers(count: int | str) -> str:
 
 
 def found_by(risk: Risk) -> float:
-    """Return the share of the targets that an intruder finds: see `Telling` on those with helpers."""
+    """Return the share of the targets that an intruder finds: see `CardValue` on those with helpers."""
     return _drawn_link_share(risk) if _is_drawn(risk) else risk.rate
 
 

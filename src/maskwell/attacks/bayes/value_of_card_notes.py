@@ -1,4 +1,4 @@
-"""What is said beside the figures of `telling`: its advice, what it takes for granted, and what did not settle."""
+"""What is said beside the figures of `card_value`: its advice, what it takes for granted, and what did not settle."""
 
 from __future__ import annotations
 
