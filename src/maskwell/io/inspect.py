@@ -28,7 +28,10 @@ CLASSES = (
     'Classes? Then kind = "category", with categories = [...] as the file writes them, without unit and roles'
 )
 OF_DATES = "Wanted in the release? Then give it in the file as a number of days or as a year, and draft the schema anew"
-OF_SEPARATORS = "Wanted in the release? Then remove the separators in the file (or export it without), and draft the schema anew"
+OF_SEPARATORS = (
+    "Wanted in the release? Then remove the separators in the file (or export it without), "
+    "and draft the schema anew"
+)
 # Different numbers, not all whole, that may be classes: 0, 0.5 and 1 for none, some and much
 MOST_FRACTIONS = 5
 FEWEST_YEARS = 8  # different values: fewer are classes (of ages, of schooling)
