@@ -52,7 +52,8 @@ class _Sample:
     def sums(self, weights: Floats, count: int) -> Floats:
         """Return the sum of such weights in each class."""
         is_open = self.codes >= 0
-        return np.bincount(self.codes[is_open], weights[is_open], minlength=count)
+        found: Floats = np.bincount(self.codes[is_open], weights[is_open], minlength=count).astype(np.float64)
+        return found
 
 
 def hellinger(
@@ -108,9 +109,9 @@ def _variances(
     paired = _Sample(np.where(is_same, codes, -1), both)
     x, z = _Sample(codes, both), _Sample(release.codes, both)
     shared = paired.sums(both, count) - q * x.sums(both, count) - p * z.sums(both, count) + p * q * both.sum()
-    return np.maximum(own - 2 * shared, 0.0)
+    return np.asarray(np.maximum(own - 2 * shared, 0.0))
 
 
 def _own_variances(one: _Sample, shares: Floats) -> Floats:
     squares = one.weights**2
-    return one.sums(squares, len(shares)) * (1 - 2 * shares) + shares**2 * squares.sum()
+    return np.asarray(one.sums(squares, len(shares)) * (1 - 2 * shares) + shares**2 * squares.sum())
