@@ -11,7 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.report import masking_summary, short, text_table
-from maskwell.report.words import and_list, unwrapped
+from maskwell.report.words import and_list, whole_lines
 from maskwell.table import Table
 
 OUT, INSIDE = Path("out"), Path("inside")
@@ -132,7 +132,7 @@ def test_figures_that_do_not_exist_are_dashes(people: Table) -> None:
 
 
 def test_lines_wrapped_for_a_terminal_are_whole_on_a_page() -> None:
-    assert unwrapped(["a: one", "  goes on", "b: two"]) == ["a: one goes on", "b: two"]
+    assert whole_lines(["a: one", "  goes on", "b: two"]) == ["a: one goes on", "b: two"]
     assert [and_list(names) for names in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
         "",
         "a",

@@ -213,7 +213,7 @@ def and_list(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
-def unwrapped(lines: Iterable[str]) -> list[str]:
+def whole_lines(lines: Iterable[str]) -> list[str]:
     """Return texts that were wrapped for a terminal as they were: an indented line goes on with the one before."""
     found = list[str]()
     for line in lines:
