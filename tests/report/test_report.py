@@ -11,6 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.report import masking_summary, short, text_table
+from maskwell.report.words import and_list, whole_lines
 from maskwell.table import Table
 
 OUT, INSIDE = Path("out"), Path("inside")
@@ -128,3 +129,13 @@ def test_figures_that_do_not_exist_are_dashes(people: Table) -> None:
     cells = figures(text, "WAGE")
     assert (cells[2], cells[4]) == ("-", "-")
     assert cells[6] == "100.0%"
+
+
+def test_lines_wrapped_for_a_terminal_are_whole_on_a_page() -> None:
+    assert whole_lines(["a: one", "  goes on", "b: two"]) == ["a: one goes on", "b: two"]
+    assert [and_list(names) for names in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]

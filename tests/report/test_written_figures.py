@@ -199,6 +199,7 @@ def test_codes_are_told_apart_from_limits_and_count_in_no_mean(tmp_path: Path) -
     assert "noise was cut off there" not in page
     assert "Nothing from values that cannot occur" in page
     assert "Means of PAY as released are too low: the largest values were coded." in page
+    assert "divides, by the card. The card does not tell it of PAY." in page
     assert np.nanmean(data.floats("PAY")) < workers().floats("PAY").mean()
     assert "release, missing=&#x27;draw&#x27;)" in page
     assert "to leave such records out would select by noise and bias the answer" in page

@@ -34,9 +34,10 @@ def fingerprint_floor(evidence: Evidence) -> CheckFigure:
     by = [", ".join(floor.values)] if floor.values else []
     by += [f"what is missing or coded in {', '.join(floor.patterns)}"] if floor.patterns else []
     by += [f"values without noise in {', '.join(floor.spared)}"] if floor.spared else []
+    alone = ": no noise of any size hides them from whoever knows that" if floor.unique else ""
     said = (
         f"{risk.expected_correct:,.0f} of {risk.targets:,} records ({risk.rate:.2%}) are alone with {' and '.join(by)}"
-        ": no noise of any size hides them from whoever knows that"
+        f"{alone}"
         if by
         else "nothing that leaves without noise tells records apart"
     )

@@ -67,7 +67,7 @@ def _finding_block(finding: Any) -> Html:
     _, kind = WORDS.get(finding.verdict, NOT_CHECKED)
     head = tag("h3", _verdict(finding), " ", finding.check)
     where = f" Worst at {finding.where}." if finding.where else ""
-    why = f" Why there: {sentence(finding.limits.reason)}" if finding.limits.reason else ""
+    why = f" Why there: {finding.limits.reason}." if finding.limits.reason else ""
     figures = paragraph(
         f"Figure {figure_text(finding.figure)}; {finding.limits}.{where}{why}",
         kind="note",

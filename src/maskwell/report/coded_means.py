@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..schema import BOTTOM_CODED, TOP_CODED
+from .words import and_list
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -33,7 +34,7 @@ def coded_mean_words(release: Release, names: list[str], is_open: bool) -> list[
         found.setdefault((ends, way), []).append(name)
     said = []
     for (ends, way), columns in found.items():
-        means = f"Means of {_and(columns)} as released"
+        means = f"Means of {and_list(columns)} as released"
         coded = f"the {ends} values were coded"
         said.append(
             f"{means} are {way}: {coded}." if way else f"{means} are without a part of the data: {coded}."
@@ -57,7 +58,3 @@ def _moves_no_mean(card: NoiseCard, name: str) -> bool:
         return False
     outlet = law.outlets[law.columns.index(name)]
     return outlet.log_shift is None and not is_cut(outlet)
-
-
-def _and(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -21,7 +21,7 @@ from .coded_means import coded_mean_words, is_cut
 from .elements import Child, Html, data_table, document, html_list, paragraph, section, tag
 from .example import DRAW, DROP, example_of
 from .pictures import signal_and_noise
-from .words import by_passphrase_of, count_of, figure, sentence
+from .words import and_list, by_passphrase_of, count_of, figure, sentence
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -380,7 +380,10 @@ def _columns(page: _Page) -> Html:
             "Corrected figures are estimates of the original's, computed from this release and the card alone, as any "
             "reader can; a dash stands where the card does not allow it."
         )
-    chart = _chart(drawn) if drawn else None
+    left = [
+        name for name in masked & {one.name for one in numbers} if name not in {row["name"] for row in drawn}
+    ]
+    chart = _chart(drawn, sorted(left, key=page.touched.index)) if drawn else None
     return section(
         "columns", "Columns", table, shares, paragraph(" ".join(said), kind="note") if said else None, chart
     )
@@ -393,7 +396,7 @@ def _closed_words(release: Release, names: list[str]) -> list[str]:
     return [f"Missing and coded values count in no mean or sd: {', '.join(found)}."] if found else []
 
 
-def _chart(drawn: list[dict[str, Any]]) -> Html:
+def _chart(drawn: list[dict[str, Any]], left: list[str]) -> Html:
     names = [row["name"] for row in drawn if row["order"] == 0]
     shares = [row["share"] for row in drawn if row["order"] == 0]
     table = data_table(
@@ -401,7 +404,8 @@ def _chart(drawn: list[dict[str, Any]]) -> Html:
         ("column", "original values", "noise"),
         [(name, f"{share:.1%}", f"{1 - share:.1%}") for name, share in zip(names, shares, strict=True)],
     )
-    said = "How the variance of each masked column in this release divides, by the card."
+    but = f" The card does not tell it of {and_list(left)}." if left else ""
+    said = f"How the variance of each masked column in this release divides, by the card.{but}"
     return picture(
         "noise-chart", "Signal and noise", said, lambda width: signal_and_noise(drawn, width), table
     )

@@ -19,7 +19,7 @@ from .elements import (
     section,
     tag,
 )
-from .words import advice_of, count_of, figure_text, laxer_words, not_held_words, sentence
+from .words import advice_of, count_of, figure_text, laxer_words, not_held_words, sentence, whole_lines
 
 PATHS = ("file", "schema", "release", "private", "earlier", "earlier_private")
 LIMITS = (
@@ -133,7 +133,7 @@ def limits_section(outcome: Any) -> Html:
                 f"“{name}” sought a sample of the targets: among all his rate is {low:.1%} to {high:.1%} (95%)."
             )
     unchecked += [sentence(one) for one in (*not_held_words(outcome), *laxer_words(outcome))]
-    unchecked += [sentence(" ".join(outcome.after.on_limits()))] if outcome.after.on_limits() else []
+    unchecked += [sentence(one) for one in whole_lines(outcome.after.on_limits())]
     unchecked += [sentence(note) for note in (*outcome.audit.notes, *outcome.utility.notes)]
     unchecked += [
         f"Model {model.formula}: {sentence(note)}" for model in outcome.utility.models for note in model.notes

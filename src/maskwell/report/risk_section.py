@@ -22,6 +22,7 @@ from .words import (
     sampled_words,
     sentence,
     tolerance_words,
+    whole_lines,
     worst_name,
 )
 
@@ -133,12 +134,8 @@ def _swaps(outcome: Any) -> Html:
 
 def _notes(outcome: Any) -> Html:
     after = outcome.after
-    said = [" ".join(after.on_released())] if after.on_released() else []
-    said += [
-        *after.on_ceiling(),
-        *after.on_clear(),
-        *(f"{name}: {reason}" for name, reason in after.refused.items()),
-    ]
+    said = whole_lines([*after.on_released(), *after.on_ceiling(), *after.on_clear()])
+    said += [f"{name}: {reason}" for name, reason in after.refused.items()]
     return html_list(sentence(" ".join(line.split())) for line in said)
 
 

@@ -134,9 +134,9 @@ def _columns(columns: Sequence[Any]) -> Html:
         for one in numbers
     ]
     said = paragraph(
-        "Corrected: what an analyst computes from the release and the card alone. KS and Hellinger are distances of "
-        "the two distributions, 0 when they are the same and 1 when they have nothing in common; what chance alone "
-        "makes is taken off Hellinger's.",
+        "Corrected: what an analyst computes from the release and the card alone. KS (Kolmogorov-Smirnov) and "
+        "Hellinger are distances of the two distributions, 0 when they are the same and 1 when they have nothing in "
+        "common; what chance alone makes is taken off Hellinger's.",
         kind="note",
     )
     table = data_table("Masked numbers: original, release, and release corrected by the card", heads, rows)
@@ -228,7 +228,7 @@ def _whole(utility: Any) -> Html:
         "IL1s: mean change of a masked value, in sds times √2": figure_text(utility.il1s),
         "pMSE: how well a model tells released records from original ones": figure_text(propensity.pmse),
         "pMSE expected of records drawn from a law fitted to the true ones": figure_text(propensity.expected),
-        "pMSE over that": figure_text(propensity.ratio),
+        "pMSE over the expected one": figure_text(propensity.ratio),
     }
     return part(
         "The file as a whole", data_table("Figures of the whole file", ("figure", "value"), figures.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +42,8 @@ after columns figures give recode sums
 a about added adjusted all an as at by changed code computed correlations could drop each every
 exchanged fitted for found from grouped half how if in it leave less looked mask masked mean
 means more most multiplied no noise none normal not nothing of on one only order out raise
-records recomputed released same since so some sub-domain swap that the there these this
-those to top-code under until values what when where who with without
+records recomputed released residuals residues same sds since so some sub-domain swap that the there these this
+those to top-code under until values what whatever when where who with without
 """
 FIRST_WORDS = frozenset(_FIRST.split())
 LEAVES = {
@@ -207,6 +207,22 @@ def sampled_words(risk: Risk) -> str:
     if risk.ceiling is not None:
         return f"bounded: at most {percent(high)}"
     return f"{risk.targets:,} sampled: {percent(low)} to {percent(high)}"
+
+
+def and_list(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def whole_lines(lines: Iterable[str]) -> list[str]:
+    """Return texts that were wrapped for a terminal as they were: an indented line goes on with the one before."""
+    found = list[str]()
+    for line in lines:
+        if line.startswith(" ") and found:
+            found[-1] = f"{found[-1]} {line.strip()}"
+        else:
+            found.append(line.strip())
+    return found
 
 
 def sentence(text: str) -> str:

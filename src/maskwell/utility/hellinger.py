@@ -52,7 +52,8 @@ class _Sample:
     def sums(self, weights: Floats, count: int) -> Floats:
         """Return the sum of such weights in each class."""
         is_open = self.codes >= 0
-        return np.bincount(self.codes[is_open], weights[is_open], minlength=count).astype(np.float64)
+        found: Floats = np.bincount(self.codes[is_open], weights[is_open], minlength=count).astype(np.float64)
+        return found
 
 
 def hellinger(
