@@ -553,6 +553,17 @@ def test_draft_and_release_count_groups_that_stand_together_alike(tmp_path: Path
     assert f"put {found.together} of 25 groups by school together again although it is dropped" in said
 
 
+def test_a_code_for_no_group_is_asked_about_and_is_no_group(tmp_path: Path) -> None:
+    firms = np.array([f"firm {i:03d}" for i in range(N // 8)])
+    company = np.r_[np.repeat(firms, 4), np.repeat("not applicable", N - 4 * len(firms))]
+    plan, _, said = drafted(tmp_path, columns(company=company))
+    assert "company" in [c.name for c in read_input(plan).schema.columns if "group" in c.roles]
+    assert (
+        "company: one value holds 50.0% of the records: taken for a code for none, and not for a group"
+        in said
+    )
+
+
 def test_lags_of_categories_and_dummies_of_the_year_are_dropped(tmp_path: Path) -> None:
     rng, who = np.random.default_rng(4), np.repeat(np.arange(100) + 5001, 4)
     wave = np.arange(N) % 4
