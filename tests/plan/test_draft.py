@@ -138,6 +138,18 @@ def test_a_weight_of_few_values_is_not_called_an_amount_too(tmp_path: Path) -> N
     assert "taken for an amount" not in said
 
 
+def test_words_and_strays_among_numbers_are_asked_about(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    age, rent = rng.integers(18, 90, N).astype(object), np.round(rng.gamma(5, 200, N), 2).astype(object)
+    age[[5, 9]], rent[[10, 300]] = "unbekannt", ["ca. 2000", "24O0"]
+    _, schema, said = drafted(tmp_path, columns(age=age, rent=rent))
+    assert schema["age"].missing == ("unbekannt",)
+    assert 'age: "unbekannt" (2 records, first 6): a word among numbers, taken as missing' in said
+    assert schema["rent"].drop
+    assert "rent: 2 of 400 records hold no number (records 11, 301), all others do: dropped." in said
+    assert "24O0" not in said
+
+
 def test_what_few_persons_share_over_records_is_dropped(tmp_path: Path) -> None:
     """Three quarters of the records are of persons that came once: noise on each of the others would average out."""
     of = np.r_[np.arange(300), np.arange(50), np.arange(50)]

@@ -32,6 +32,7 @@ from .questions import (
     on_names,
     on_repeats,
     on_top_codes,
+    on_words,
     on_zeros,
     still_open,
 )
@@ -184,7 +185,7 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
     proposal = _amended_proposal(proposal, answers)
     questions += [answer.question for answer in answers]
     table = _table(raw, proposal.schema)
-    questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(table)]
+    questions += [*on_words(proposal), *on_top_codes(proposal), *on_zeros(proposal), *_on_groups(table)]
     questions += on_narrow(table, [name for one in sums for name in members(one)])
     return _complete_decisions(raw, proposal, sums, still_open(questions, proposal.schema))
 

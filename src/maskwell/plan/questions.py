@@ -94,6 +94,20 @@ def on_names(proposal: SchemaProposal) -> list[Question]:
     return questions
 
 
+def on_words(proposal: SchemaProposal) -> list[Question]:
+    """Ask, once for all columns, about words among numbers that are taken for codes."""
+    found = _piled_up(proposal, "word")
+    named = [f"{one.column}: {one.text.split(', a word among')[0]}" for one in found]
+    if not named:
+        return []
+    word = "a word" if len(named) == 1 else "words"
+    taken = f"{'; '.join(named)}: {word} among numbers, taken as missing, to leave as a code"
+    otherwise = (
+        "A mistake, a header or a footer in the file? Then correct it there, and draft the schema anew"
+    )
+    return [Question(None, taken, otherwise)]
+
+
 def on_zeros(proposal: SchemaProposal) -> list[Question]:
     """Ask, once for all columns, whether many zeros are amounts."""
     names = [_with_share(one) for one in _piled_up(proposal, "zeros")]
