@@ -27,6 +27,7 @@ from .column_profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Fact
 from .identities import LEAST_EQUAL_SHARE, Identity, NearDuplicate, find_identities, near_duplicates
 from .roles import with_roles
 from .texts import booleans_mixed
+from .total_rows import total_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,7 +175,8 @@ def propose(raw: pa.Table, *, decimal: str = ".", labels: Mapping[str, str] | No
     drafts = with_roles([_describe(replace(one, label=said.get(one.name, ""))) for one in facts])
     schema = Schema(tuple(draft.column for draft in drafts))
     found = [finding for draft in drafts for finding in draft.findings]
-    return SchemaProposal(schema, (*found, *_relations(drafts), *_file_findings(drafts)), raw.num_rows)
+    of_file = (*total_row(raw, facts), *_file_findings(drafts))
+    return SchemaProposal(schema, (*found, *_relations(drafts), *of_file), raw.num_rows)
 
 
 def unreviewed_schema(schema: Schema) -> Schema:
