@@ -115,9 +115,11 @@ def _as_amounts(decided: DecidedSchema, columns: Sequence[str]) -> str:
     counts = [name for name, found in labels.items() if len(found) > 2 and are_numbers(found)]
     if not counts:
         return ""
-    which = "it" if len(counts) == len(columns) == 1 else names_of(counts)
-    what = "an amount, if it is a count" if len(counts) == 1 else "amounts, those that are counts"
-    return f', or make {which} {what} (kind = "integer", roles = ["key"], without categories), to which noise is added'
+    if len(counts) == 1:
+        which = f"{'it' if len(columns) == 1 else names_of(counts)}, if it is a count, an amount"
+    else:
+        which = f"those of {names_of(counts)} that are counts amounts"
+    return f', or make {which} (kind = "integer", roles = ["key"], without categories), to which noise is added'
 
 
 def _same_gaps(decided: DecidedSchema, columns: Sequence[str]) -> str:
