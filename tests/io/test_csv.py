@@ -22,6 +22,7 @@ from maskwell.io.csv_scan import is_regular
 from maskwell.io.dialect import find_dialect
 from maskwell.io.memory import available
 from maskwell.io.numbers import number_text, to_text
+from maskwell.io.titles import title_problem
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -262,6 +263,33 @@ def test_headers_blank_and_double(tmp_path: Path) -> None:
     assert "column 2 has no name" in message
     assert "column 5 has no name" in message
     assert "columns 1, 4 share the name 'a'" in message
+
+
+TABLE = "nr;region;income\n" + "1;4;2,5\n2;5;8,1\n3;4;9,9\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("above", "line"),
+    [
+        ("Survey 2025;;\n;;Amounts\n", 3),
+        ("Survey 2025\n", 2),
+        ("Survey 2025\n\n", 3),
+        ("Survey;Unnamed: 1;Unnamed: 2\n", 2),
+    ],
+)
+def test_titles_above_the_header_are_named(tmp_path: Path, above: str, line: int) -> None:
+    said = f"line 1 looks like a title: the header seems to be line {line}; take"
+    assert said in refusal(saved(tmp_path, above + TABLE))
+    assert said in refusal(saved(tmp_path, above + TABLE + ";;\n"))
+    assert said in refusal(saved(tmp_path, (above + TABLE).replace(",", ".").replace(";", ",")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [TABLE, "nr;a;b\nx;y;z\n1;2;3\n", "nr;;b\nx;y;z\nx;y;z\n", ";;b\n1;2;3\n4;5;6\n", "a,b\nx,y\n1,2\n"],
+)
+def test_what_is_no_title(text: str) -> None:
+    assert title_problem(text, ";,") == ""
 
 
 def test_headers_are_put_into_nfc_and_lookalikes_told(tmp_path: Path) -> None:

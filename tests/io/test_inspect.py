@@ -219,8 +219,30 @@ def test_strays_among_numbers_are_told_by_record_never_by_value(rng, stray):
     values[[41, 77]] = stray
     proposal = proposed(x=values)
     assert proposal.schema["x"] == Column("x", "text", drop=True)
-    assert "record 42 " in finding(proposal, "text").text
+    said = f"2 of {RECORDS} records hold no number (records 42, 78), all others do: dropped"
+    assert finding(proposal, "stray").text == said
+    assert "Then correct these in the file" in finding(proposal, "stray").otherwise
     assert stray not in proposal.to_toml()
+
+
+def test_a_few_strays_make_no_category_of_an_amount(rng):
+    ages = rng.integers(18, 60, RECORDS).astype(object)
+    ages[[7, 9]] = "4O"
+    proposal = proposed(x=ages)
+    assert proposal.schema["x"] == Column("x", "text", drop=True)
+    assert "(records 8, 10)" in finding(proposal, "stray").text
+    ages[:20] = "4O"  # a class of its own
+    assert "stray" not in kinds(proposed(x=ages))
+    codes = rng.integers(1, 9, RECORDS).astype(object)
+    codes[7] = "3a"
+    assert proposed(x=codes).schema["x"].kind == "category"
+
+
+def test_a_word_among_numbers_is_told_with_its_first_record(rng):
+    values = spread(rng, 0, 9000).astype(object)
+    values[11], values[[4, 17]] = "Summe", "k. A."
+    said = [found.text.split(", a word")[0] for found in proposed(x=values).of("x") if found.kind == "word"]
+    assert sorted(said) == ['"Summe" (record 12)', '"k. A." (2 records, first 5)']
 
 
 def grouped(value: float, separator: str, decimal: str) -> str:

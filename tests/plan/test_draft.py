@@ -17,7 +17,7 @@ from maskwell.masking import apply
 from maskwell.pipeline import read_input
 from maskwell.plan import DEFAULT_INTRUDERS, ReleasePlan
 from maskwell.plan.draft import COMPARE_CATEGORIES
-from maskwell.schema import Schema
+from maskwell.schema import Column, Schema
 
 APP = typer.Typer()
 APP.command()(new)
@@ -136,6 +136,62 @@ def test_a_weight_of_few_values_is_not_called_an_amount_too(tmp_path: Path) -> N
     assert schema.with_role("weight") == ("WEIGHT",)
     assert "WEIGHT: named like a survey weight: taken for one, to leave as it is." in said
     assert "taken for an amount" not in said
+
+
+def test_words_and_strays_among_numbers_are_asked_about(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    age, rent = rng.integers(18, 90, N).astype(object), np.round(rng.gamma(5, 200, N), 2).astype(object)
+    age[[5, 9]], rent[[10, 300]] = "unbekannt", ["ca. 2000", "24O0"]
+    _, schema, said = drafted(tmp_path, columns(age=age, rent=rent))
+    assert schema["age"].missing == ("unbekannt",)
+    assert 'age: "unbekannt" (2 records, first 6): a word among numbers, taken as missing' in said
+    assert schema["rent"].drop
+    assert "rent: 2 of 400 records hold no number (records 11, 301), all others do: dropped." in said
+    assert "24O0" not in said
+
+
+def test_counts_may_be_masked_in_place_of_dropped(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    children, rooms = rng.poisson(1.5, N).clip(0, 5), rng.poisson(4, N).clip(1, 9)
+    data = columns(children=children, rooms=rooms, REGION=rng.choice([*"ab"], N))
+    _, schema, said = drafted(tmp_path, data)
+    offered = '(kind = "integer", roles = ["key"], without categories), to which noise is added'
+    assert f"drop rooms in the schema, or make it, if it is a count, an amount {offered}" in said
+    asked = Schema((*(Column(c.name, "integer", frozenset({"key"})) if c.name in ("children", "rooms") else c
+                      for c in schema.columns),))  # fmt: skip
+    (tmp_path / "masked.toml").write_text(asked.to_toml(), encoding="utf-8")
+    (tmp_path / "again").mkdir()
+    plan, _, _ = drafted(tmp_path / "again", data, "--schema", str(tmp_path / "masked.toml"))
+    assert plan.masked(asked) == {"INCOME", "TAXES", "children", "rooms"}
+
+
+def test_a_row_of_totals_and_an_empty_column_are_told(tmp_path: Path) -> None:
+    data = columns(note=[""] * N)
+    total = {"ID": "Total", "REGION": "", "note": ""} | {
+        name: data[name].sum() for name in ("INCOME", "TAXES")
+    }
+    _, _, said = drafted(tmp_path, {name: [*values, total[name]] for name, values in data.items()})
+    assert (
+        "the last record (401) has the word of a total in ID and the sums of INCOME, TAXES: taken for a"
+        in said
+    )
+    assert "A row of totals? Then take it out of the file" in said
+    assert "dropped ID note (empty)" in said
+    (tmp_path / "no").mkdir()
+    total |= {"INCOME": 9, "TAXES": 9}
+    _, _, said = drafted(tmp_path / "no", {name: [*values, total[name]] for name, values in data.items()})
+    assert "the word of a total" not in said
+
+
+def test_how_a_file_was_read_is_told_where_it_is_unusual(tmp_path: Path) -> None:
+    _, _, said = drafted(tmp_path, columns())
+    assert "read as" not in said
+    text = (tmp_path / "my.csv").read_text(encoding="utf-8").replace(",", ";").replace("REGION", "GRÖSSE")
+    (tmp_path / "other.csv").write_text(text, encoding="latin-1")
+    done = CliRunner().invoke(
+        APP, [str(tmp_path / "other.csv"), "-o", str(tmp_path / "other.toml"), "--encoding", "latin-1"]
+    )
+    assert "400 records\n  read as semicolon-separated, decimal point\n  read from iso8859-1" in done.output
 
 
 def test_what_few_persons_share_over_records_is_dropped(tmp_path: Path) -> None:

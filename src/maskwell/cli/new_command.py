@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ..plan.draft_decisions import DecidedSchema
 
 
+READING = ("read as ", "read from ", "all commas ")  # notes on how a CSV file was read
+
+
 def new(
     file: FileArgument,
     write: Annotated[
@@ -52,24 +55,28 @@ def new(
     drafted = None if schema is not None else _free(target.parent / f"{file.stem}.schema.toml")
     read_as = given_options(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
     with warnings_told():
-        decided = _input_decisions(InputPlan(file=file, schema=schema, **read_as))
+        decided, notes = _input_decisions(InputPlan(file=file, schema=schema, **read_as))
     places = _places(target, file, schema if drafted is None else drafted)
     texts = {} if drafted is None else {drafted: draft_schema(decided)}
     _write_all(texts | {target: draft_plan(decided, places, read_as)})
-    _tell(decided, questions_of(decided), target, drafted)
+    _tell(decided, notes, questions_of(decided), target, drafted)
 
 
-def _input_decisions(source: InputPlan) -> DecidedSchema:
+def _input_decisions(source: InputPlan) -> tuple[DecidedSchema, list[str]]:
+    """Return what is decided about a file, and how it was read where that is not the usual way."""
     from ..io import load
+    from ..io.dialect import Dialect
     from ..pipeline import inspect_file
     from ..plan.draft_decisions import decide, decided_by
     from ..schema import Schema
 
     raw = load(source.file, format=source.format, dialect=source.dialect, encoding=source.encoding)
+    usual = f"read as {Dialect()}"
+    notes = [note for note in raw.notes if note.startswith(READING) and note != usual]
     if source.schema is not None:
-        return decided_by(raw, Schema.read(source.schema))
+        return decided_by(raw, Schema.read(source.schema)), notes
     proposal, _ = inspect_file(source)
-    return decide(raw, proposal)
+    return decide(raw, proposal), notes
 
 
 def _places(target: Path, file: Path, schema: Path | None) -> Any:
@@ -117,9 +124,11 @@ def _write_all(texts: dict[Path, str]) -> None:
         raise CannotWrite(f"the plan cannot be written: {error.strerror}") from None
 
 
-def _tell(decided: DecidedSchema, asked: list[str], target: Path, drafted: Path | None) -> None:
+def _tell(
+    decided: DecidedSchema, notes: list[str], asked: list[str], target: Path, drafted: Path | None
+) -> None:
     """Say what will happen to which columns, every one of them, and what is to be decided."""
-    lines = [f"{len(decided.table):,} records"]
+    lines = [f"{len(decided.table):,} records", *(f"  {note}" for note in notes)]
     for what, names in _fates(decided).items():
         if names:
             lines += wrap(
@@ -141,6 +150,7 @@ def _tell(decided: DecidedSchema, asked: list[str], target: Path, drafted: Path 
 
 def _fates(decided: DecidedSchema) -> dict[str, list[str]]:
     """Return what happens to the columns: each is named once."""
+    empty = {one.column for one in decided.proposal.findings if one.kind == "all-missing"}
     masked, sums = {*decided.amounts, *decided.changed}, {total for total, _ in decided.sums}
     fates: dict[str, list[str]] = {
         what: [] for what in ("id", "masked", "recomputed", "in clear", "weight", "group", "dropped")
@@ -148,7 +158,8 @@ def _fates(decided: DecidedSchema) -> dict[str, list[str]]:
     for column in decided.schema.columns:
         name = column.name
         if column.drop:
-            what, name = "dropped", f"{name} (group)" if "group" in column.roles else name
+            of = "group" if "group" in column.roles else "empty" if column.name in empty else ""
+            what, name = "dropped", f"{name} ({of})" if of else name
         elif "id" in column.roles:
             what, name = "id", f"{name} (new ones leave)"
         elif column.name in masked:

@@ -11,14 +11,23 @@ from typing import Any
 import numpy as np
 
 from ..schema import Column
-from .column_names import says_weight
-from .column_profile import Counts, Facts, Floats
+from .column_names import says_code, says_group, says_id, says_weight
+from .column_profile import MOST_NUMBER_CATEGORIES, Counts, Facts, Floats
 from .numbers import number_text
 
 FEWEST_ROWS = 30  # records: fewer lie evenly too often
 SURE_REPEATS = 14.0  # expected among amounts: none, or one, is then a chance of 1 in 80,000
 MOST_UNNUMBERED = 0.05  # share of records without a number: a file put together of parts
 MOST_PARTS = 3  # places where row numbers begin anew: a file put together of parts
+FEW_STRAYS, FEW_STRAYS_SHARE = (
+    5,
+    0.01,
+)  # records without a number that are mistakes in typing, the larger counts
+NO_VALUE = {"na", "n/a", "nan", "null", "none", ".", "..", "?", "-", "missing", "unknown", "refused"}
+OF_STRAYS = (
+    'An amount? Then correct these in the file, and draft the schema anew. The id of each record? Then roles = ["id"], '
+    "without drop"
+)
 CROWDED = 0.05  # share of records at the largest value, from which on classes of amounts end in "and more"
 # A code is at least so many times as far from the values below it as ten of these are from one another at most: of
 # eleven gaps by one exponential law the outermost is so in 2 / (11 x 12) = 1.5% of cases
@@ -71,13 +80,47 @@ class Draft:
 
 
 def with_literals(draft: Draft) -> Draft:
-    """Ask about words that stand among numbers."""
+    """Ask about words that stand among numbers; words that usually say that there is no value are told alone."""
     facts = draft.facts
-    if not facts.literals:
+    usual = [literal for literal in facts.literals if literal.casefold() in NO_VALUE]
+    if usual:
+        counts = [
+            len(p) for word, p in zip(facts.literals, facts.literal_places, strict=True) if word in usual
+        ]
+        listed = ", ".join(json.dumps(literal, ensure_ascii=False) for literal in usual)
+        share = share_of(sum(counts), facts)
+        draft = draft.asked(
+            "code", f"{share} of the values are {listed}, among numbers: taken as missing; right?"
+        )
+    for word, places in zip(facts.literals, facts.literal_places, strict=True):
+        if word not in usual:
+            shown = json.dumps(word, ensure_ascii=False)
+            text = f"{shown} ({_record_count(places)}), a word among numbers: taken as missing; right?"
+            draft = draft.asked("word", text)
+    return draft
+
+
+def with_strays(draft: Draft) -> Draft:
+    """Drop numbers among which a few values are none, and name these: mistakes in typing make no text of an amount."""
+    facts = draft.facts
+    many = max(FEW_STRAYS, FEW_STRAYS_SHARE * facts.present)
+    values = facts.distinct - len(np.unique(facts.category_codes[facts.strays]))
+    named = says_code(facts.name, facts.label) or says_id(facts.name, facts.label) or says_group(facts.name)
+    is_few = 0 < len(facts.strays) <= min(many, MOST_UNNUMBERED * facts.present)
+    if not is_few or named or values <= MOST_NUMBER_CATEGORIES:
         return draft
-    listed = ", ".join(json.dumps(literal, ensure_ascii=False) for literal in facts.literals)
-    share = share_of(facts.present - int(facts.counts.sum()), facts)
-    return draft.asked("code", f"{share} of the values are {listed}, among numbers: taken as missing; right?")
+    hold = "holds" if len(facts.strays) == 1 else "hold"
+    text = f"{len(facts.strays):,} of {facts.records:,} records {hold} no number ({record_numbers(facts.strays)})"
+    return draft.asked("stray", f"{text}, all others do: dropped", otherwise=OF_STRAYS, drop=True)
+
+
+def _record_count(places: Counts) -> str:
+    """Say how many records there are, and which is the first."""
+    return (
+        f"record {places[0] + 1:,}"
+        if len(places) == 1
+        else f"{len(places):,} records, first {places[0] + 1:,}"
+    )
 
 
 def with_spikes(draft: Draft) -> Draft:
@@ -251,17 +294,21 @@ def id_faults(draft: Draft) -> str:
     Codes among its numbers are no values.
     """
     facts = draft.facts
-    codes = facts.category_codes
-    if draft.spikes:
-        codes = np.where(np.isin(codes, np.searchsorted(facts.support, draft.spikes)), -1, codes)
-    known = np.flatnonzero(codes >= 0)
-    again = np.delete(known, np.unique(codes[known], return_index=True)[1])
-    said, without = list[str](), facts.records - len(known)
+    if facts.numbers is None:
+        is_known = facts.category_codes >= 0
+    else:
+        is_known = ~(np.isnan(facts.numbers) | np.isin(facts.numbers, draft.spikes))
+    known, without = np.flatnonzero(is_known), np.flatnonzero(~is_known)
+    values = facts.category_codes if facts.numbers is None else facts.numbers
+    again = np.delete(known, np.unique(values[known], return_index=True)[1])
+    said = list[str]()
     if len(again):
         verb = "repeats" if len(again) == 1 else "repeat"
         said.append(f"{len(again):,} of {facts.records:,} records {verb} a value ({record_numbers(again)})")
-    if without:
-        said.append(f"{without:,} {'has' if without == 1 else 'have'} none")
+    if len(without):
+        said.append(
+            f"{len(without):,} {'has' if len(without) == 1 else 'have'} none ({record_numbers(without)})"
+        )
     return " and ".join(said)
 
 

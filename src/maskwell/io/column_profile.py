@@ -55,7 +55,11 @@ class Facts:
     texts: tuple[str, ...] = ()
     codes: npt.NDArray[np.int32] | None = None
     literals: tuple[str, ...] = ()
+    literal_places: tuple[Counts, ...] = ()  # where each of them stands
     stray: int | None = None  # the first record whose value does not fit the others
+    strays: Counts = field(
+        default_factory=lambda: np.empty(0, np.int64)
+    )  # where values are no numbers as others are
     grouped: bool = False  # numbers with thousands separators
     label: str = ""  # what the file says of the column in words
 
@@ -189,14 +193,18 @@ def _mixed_facts(
     import pyarrow as pa
 
     codes, numerals = known["codes"], words.filter(pa.array(is_number))
-    literals = words.filter(pa.array(~is_number)).slice(0, MOST_LITERALS + 1).to_pylist()
+    others = np.flatnonzero(~is_number)[: MOST_LITERALS + 1]
+    literals = words.take(pa.array(others)).to_pylist()
     amounts = _amounts(numerals, decimal)
     if amounts is None or len(literals) > MOST_LITERALS or any(map(_STRAY.search, literals)):
-        first = int(np.argmax((codes >= 0) & ~is_number[codes])) + 1
-        return Facts(name, len(codes), "text", stray=first, **known)
+        places = np.flatnonzero((codes >= 0) & ~is_number[codes])
+        strays = places if amounts is not None else places[:0]
+        return Facts(name, len(codes), "text", stray=int(places[0]) + 1, strays=strays, **known)
     values = np.full(len(words) + 1, np.nan)
     values[:-1][is_number] = amounts.to_numpy()
-    more = known | {"literals": tuple(literal for literal in literals if literal)}
+    named = [(literal, place) for literal, place in zip(literals, others, strict=True) if literal]
+    more = known | {"literals": tuple(literal for literal, _ in named)}
+    more["literal_places"] = tuple(np.flatnonzero(codes == place) for _, place in named)
     return _number_facts(name, pa.array(values[codes]), numerals, **more)
 
 

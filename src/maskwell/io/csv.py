@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ..errors import BadInput, MaskwellWarning
 from ..table import Source, Statuses, Table, coded_values
 from .csv_scan import CHUNK_BYTES, broken_line, check_text, is_regular, read_irregular
-from .dialect import HEAD_BYTES, Dialect, find_dialect, header_of, line_end
+from .dialect import DELIMITERS, HEAD_BYTES, Dialect, find_dialect, header_of, line_end
 from .headers import clean_names
 from .memory import check_memory
 from .numbers import Array, number_text, to_text
 from .raw_columns import Raw
 from .spreadsheets import formula_warning
+from .titles import title_problem
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +49,8 @@ def load_csv(
 
 def _load(path: Path, dialect: Dialect | None, encoding: str, memory_limit: int | None) -> Raw:
     head, whole = _head(path)
+    if problem := title_problem(head, DELIMITERS if dialect is None else dialect.delimiter):
+        raise BadInput(problem)
     if dialect is None:
         dialect, notes = find_dialect(head, whole=whole, encoding=encoding)
     else:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ..errors import BadInput, MaskwellWarning, raise_all
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*")
+NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*")
 _ALPHABETS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE")
 
 
@@ -28,7 +28,7 @@ def clean_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _without_header(names: Sequence[str]) -> list[str]:
-    if names and all(_NUMBER.fullmatch(name) for name in names):
+    if names and all(NUMBER.fullmatch(name) for name in names):
         return ["the first line holds numbers, not names: put a line with the names of the columns above it"]
     return []
 

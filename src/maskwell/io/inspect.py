@@ -12,12 +12,22 @@ import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
-from .column_drafts import ColumnFinding, Draft, with_literals, with_pile_ups, with_spikes, with_unit
+from .column_drafts import (
+    NO_VALUE,
+    ColumnFinding,
+    Draft,
+    with_literals,
+    with_pile_ups,
+    with_spikes,
+    with_strays,
+    with_unit,
+)
 from .column_names import calendar_part, says_amount, says_code, says_weight, says_years
 from .column_profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats, facts_of
 from .identities import LEAST_EQUAL_SHARE, Identity, NearDuplicate, find_identities, near_duplicates
 from .roles import with_roles
 from .texts import booleans_mixed
+from .total_rows import total_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,14 +39,18 @@ CLASSES = (
 )
 OF_DATES = "Wanted in the release? Then give it in the file as a number of days or as a year, and draft the schema anew"
 OF_SEPARATORS = (
+<<<<<<< HEAD
     "Wanted in the release? Then remove the separators in the file (or export it without), "
     "and draft the schema anew"
+=======
+    "Wanted in the release? Then remove the separators in the file (or export it without), and draft the "
+    "schema anew"
+>>>>>>> new_mends
 )
 # Different numbers, not all whole, that may be classes: 0, 0.5 and 1 for none, some and much
 MOST_FRACTIONS = 5
 FEWEST_YEARS = 8  # different values: fewer are classes (of ages, of schooling)
 _BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"0", "1"}, {"t", "f"}, {"y", "n"})
-_NO_VALUE = {"na", "n/a", "nan", "null", "none", ".", "..", "?", "-", "missing", "unknown", "refused"}
 _QUESTIONS = {
     "spike": "codes for no value among its values?",
     "code": "words for no value among its categories?",
@@ -66,6 +80,7 @@ _DROPPED = {
     "repeats": "an id, a group or an amount?",
     "weight": "a weight?",
     "text": "text that cannot be masked",
+    "stray": "numbers but for a few records",
     "thousands": "numbers with thousands separators",
 }
 
@@ -165,14 +180,15 @@ def propose(raw: pa.Table, *, decimal: str = ".", labels: Mapping[str, str] | No
     drafts = with_roles([_describe(replace(one, label=said.get(one.name, ""))) for one in facts])
     schema = Schema(tuple(draft.column for draft in drafts))
     found = [finding for draft in drafts for finding in draft.findings]
-    return SchemaProposal(schema, (*found, *_relations(drafts), *_file_findings(drafts)), raw.num_rows)
+    of_file = (*total_row(raw, facts), *_file_findings(drafts))
+    return SchemaProposal(schema, (*found, *_relations(drafts), *of_file), raw.num_rows)
 
 
 def unreviewed_schema(schema: Schema) -> Schema:
     """Return a proposed schema as it may be used unseen: of words among numbers only those like NA are codes."""
     changes = {}
     for column in schema.columns:
-        known = tuple(c for c in column.missing if not isinstance(c, str) or c.casefold() in _NO_VALUE)
+        known = tuple(c for c in column.missing if not isinstance(c, str) or c.casefold() in NO_VALUE)
         changes[column.name] = replace(column, missing=known)
     return schema.changed(changes)
 
@@ -216,13 +232,14 @@ def _describe_text(draft: Draft) -> Draft:
         return _category(draft).asked("constant", "all values are the same")
     if facts.texts and {text.casefold() for text in facts.texts} in _BOOLEANS:
         return _category(draft).asked("boolean", "two values that say yes and no: a category")
-    if facts.texts and 2 * facts.distinct <= facts.present:
+    strayed = with_strays(draft)
+    if not strayed.column.drop and facts.texts and 2 * facts.distinct <= facts.present:
         return _with_absent_labels(_category(draft))
-    return draft
+    return strayed
 
 
 def _with_absent_labels(draft: Draft) -> Draft:
-    absent = [label for label in draft.column.categories if label.casefold() in _NO_VALUE]
+    absent = [label for label in draft.column.categories if label.casefold() in NO_VALUE]
     if not absent:
         return draft
     listed = ", ".join(json.dumps(label) for label in absent)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .column_numbers import are_numbers
 from .draft_decisions import DecidedSchema
 from .draft_masks import (
     clear_words,
@@ -98,6 +99,7 @@ def floor_question(decided: DecidedSchema) -> Question | None:
         change = pram_offer(decided)
         it = "it" if len(columns) == 1 else "them"
         also = f", or switch on the mask Pram for {it} in the plan" if change is not None else ""
+        also += _as_amounts(decided, columns)
         ways.append(f"drop {names_of(columns)} in the schema{also}{_same_gaps(decided, columns)}")
     if any(step["column"] in weights for step in floor.sure_floor.steps.to_pylist()):
         ways.append(f"give {names_of(weights)} fewer different values in the file")
@@ -105,6 +107,21 @@ def floor_question(decided: DecidedSchema) -> Question | None:
         "put categories in classes in the file, and fill gaps of what is masked or leave such records out"
     ]
     return Question(None, f"{', and '.join(said)}: no noise changes that", f"Decide: {', or '.join(ways)}")
+
+
+def _as_amounts(decided: DecidedSchema, columns: Sequence[str]) -> str:
+    """Offer to mask those of some categories that may be counts."""
+    labels = {name: decided.schema[name].categories for name in columns}
+    counts = [name for name, found in labels.items() if len(found) > 2 and are_numbers(found)]
+    if not counts:
+        return ""
+    if len(counts) == 1:
+        which = f"{'it' if len(columns) == 1 else names_of(counts)}, if it is a count, an amount"
+    else:
+        which = f"those of {names_of(counts)} that are counts amounts"
+    return (
+        f', or make {which} (kind = "integer", roles = ["key"], without categories), to which noise is added'
+    )
 
 
 def _same_gaps(decided: DecidedSchema, columns: Sequence[str]) -> str:

@@ -31,8 +31,8 @@ from .questions import (
     on_dropped,
     on_names,
     on_repeats,
-    on_top_codes,
-    on_zeros,
+    on_totals,
+    on_values,
     still_open,
 )
 from .repeated_values import (
@@ -163,7 +163,7 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
         _on_table(without_copies),
         _on_table(without_parts),
     )
-    asked = [*on_dropped(proposal), *on_repeats(proposal), *on_names(proposal)]
+    asked = [*on_totals(proposal), *on_dropped(proposal), *on_repeats(proposal), *on_names(proposal)]
     questions, copies = asked, dict[str, str]()
     for step in steps:
         answers = step(raw, proposal)
@@ -184,7 +184,7 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
     proposal = _amended_proposal(proposal, answers)
     questions += [answer.question for answer in answers]
     table = _table(raw, proposal.schema)
-    questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(table)]
+    questions += [*on_values(proposal), *_on_groups(table)]
     questions += on_narrow(table, [name for one in sums for name in members(one)])
     return _complete_decisions(raw, proposal, sums, still_open(questions, proposal.schema))
 

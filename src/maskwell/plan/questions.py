@@ -61,6 +61,11 @@ def on_dropped(proposal: SchemaProposal) -> list[Question]:
     return questions
 
 
+def on_totals(proposal: SchemaProposal) -> list[Question]:
+    """Ask about a last record that looks like a row of totals."""
+    return [Question(None, one.text, one.otherwise) for one in proposal.findings if one.kind == "total"]
+
+
 def on_repeats(proposal: SchemaProposal) -> list[Question]:
     """Ask, once for all columns, about numbers that repeat the record above as what a household shares does."""
     found = [
@@ -92,6 +97,25 @@ def on_names(proposal: SchemaProposal) -> list[Question]:
         taken = "every record has its own value: taken for the id, which is replaced by new ones"
         questions += [Question(column.name, taken, one.otherwise) for one in unsure]
     return questions
+
+
+def on_values(proposal: SchemaProposal) -> list[Question]:
+    """Ask about words, largest values and zeros of amounts, each once for all columns."""
+    return [*on_words(proposal), *on_top_codes(proposal), *on_zeros(proposal)]
+
+
+def on_words(proposal: SchemaProposal) -> list[Question]:
+    """Ask, once for all columns, about words among numbers that are taken for codes."""
+    found = _piled_up(proposal, "word")
+    named = [f"{one.column}: {one.text.split(', a word among')[0]}" for one in found]
+    if not named:
+        return []
+    word = "a word" if len(named) == 1 else "words"
+    taken = f"{'; '.join(named)}: {word} among numbers, taken as missing, to leave as a code"
+    otherwise = (
+        "A mistake, a header or a footer in the file? Then correct it there, and draft the schema anew"
+    )
+    return [Question(None, taken, otherwise)]
 
 
 def on_zeros(proposal: SchemaProposal) -> list[Question]:
