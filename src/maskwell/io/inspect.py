@@ -39,13 +39,8 @@ CLASSES = (
 )
 OF_DATES = "Wanted in the release? Then give it in the file as a number of days or as a year, and draft the schema anew"
 OF_SEPARATORS = (
-<<<<<<< HEAD
     "Wanted in the release? Then remove the separators in the file (or export it without), "
     "and draft the schema anew"
-=======
-    "Wanted in the release? Then remove the separators in the file (or export it without), and draft the "
-    "schema anew"
->>>>>>> new_mends
 )
 # Different numbers, not all whole, that may be classes: 0, 0.5 and 1 for none, some and much
 MOST_FRACTIONS = 5
