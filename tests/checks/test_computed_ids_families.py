@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from maskwell.checks.computed_ids import computed_from
-from maskwell.checks.id_arithmetic import affine_map
+from maskwell.checks.id_arithmetic import affine_map, maps_of_numbers, steps_with_modulus
 from maskwell.checks.id_draws import codes_of_own_seeds, seeded_codes
 from maskwell.checks.id_readings import ranks
 from maskwell.checks.id_texts import is_part
@@ -194,6 +194,17 @@ def test_the_modulus_comes_from_differences() -> None:
     assert modulus % 2**31 == 0
     assert all((divisor * y - factor * x) % modulus == 0 for x, y in pairs)
     assert affine_map([(x, x**3 + 5 * x**2 + 1) for x in (3, 10, 77, 1_000)], 10**9) is None
+
+
+@pytest.mark.parametrize("records", [25, 33, 70])
+def test_ids_in_steps_have_no_modulus_of_their_own(records: int) -> None:
+    """Of ids 37 apart all differences are multiples of 37, which is no relation."""
+    ids = [str(48_213_007 + 37 * i) for i in range(records)]
+    for seed in range(20):
+        place = np.random.default_rng([seed, 2**42]).permutation(records)
+        for codes in ([str(i + 1) for i in place], [str(10 * i) for i in place], [ids[i] for i in place]):
+            assert list(maps_of_numbers(codes, ids)) == []
+            assert list(steps_with_modulus(codes)) == []
 
 
 def test_five_signs_are_no_part_of_a_digest() -> None:

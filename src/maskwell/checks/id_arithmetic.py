@@ -88,6 +88,7 @@ def _all_readings(codes: Sequence[str], cores: list[str]) -> list[tuple[str, Num
 
 
 def _affine(known: Pairs, how: str) -> Iterator[Relation]:
+    known = _without_common_factor(known)
     rng = random.Random(1)  # noqa: S311 (which records are the references)
     spread = max((y for _, y in known), default=0) - min((y for _, y in known), default=0)
     for _ in range(ATTEMPTS if len(known) >= FEWEST else 0):
@@ -103,6 +104,15 @@ def _affine(known: Pairs, how: str) -> Iterator[Relation]:
                 return
 
 
+def _without_common_factor(known: Pairs) -> Pairs:
+    """Divide the differences of ids, and of codes, by what divides all of them: it would divide any modulus too."""
+    if not known:
+        return known
+    (x0, y0), *_ = known
+    in_x, in_y = gcd(*(x - x0 for x, _ in known)) or 1, gcd(*(y - y0 for _, y in known)) or 1
+    return [((x - x0) // in_x, (y - y0) // in_y) for x, y in known]
+
+
 def affine_map(differences: Pairs, spread: int) -> tuple[int, int, int] | None:
     """Return g, c and m with g y = c x mod m for all differences x, y; m is 0 where it holds without a modulus."""
     modulus = 0
@@ -113,8 +123,8 @@ def affine_map(differences: Pairs, spread: int) -> tuple[int, int, int] | None:
         divisor, factor = _euclid(divisor, factor, x, y)
     if divisor == 0:
         return None
-    if modulus:
-        modulus //= gcd(modulus, divisor) if modulus // gcd(modulus, divisor) > spread else 1
+    if modulus and gcd(divisor, modulus) != 1:  # it would leave several codes for one id
+        return None
     return (divisor, factor, modulus) if modulus == 0 or modulus > spread else None
 
 
