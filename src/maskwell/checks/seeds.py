@@ -110,6 +110,27 @@ GENERATORS: dict[str, Callable[[npt.NDArray[np.int64], int], Floats]] = {
 BY_RECORD = dict.fromkeys(tuple(GENERATORS)[:4], 16) | dict.fromkeys(tuple(GENERATORS)[4:6], 8)
 
 
+def numpy_words(seeds: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Return the first words of 32 bits of default_rng(seed): seeds x count."""
+    words = [generator.integers(0, 2**32, count, dtype=np.uint32) for generator in generators(seeds)]
+    return np.array(words, np.int64)
+
+
+def legacy_words(seeds: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Return the first words of 32 bits of RandomState(seed): seeds x count."""
+    words = np.empty((len(seeds), count), np.int64)
+    state = np.random.RandomState(0)
+    for row, seed in zip(words, seeds.tolist(), strict=True):
+        state.seed(seed)
+        row[:] = state.randint(0, 2**32, count, dtype=np.uint32)
+    return words
+
+
+def r_words(seeds: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Return the first words of 32 bits of R's set.seed(seed), as unif_rand() shows them: seeds x count."""
+    return np.rint((r_uniforms(seeds, count) + 0.5) * 2**32).astype(np.int64)
+
+
 def generators(seeds: npt.NDArray[np.int64]) -> Iterator[np.random.Generator]:
     """Set one PCG64 to the state that each seed gives; making a new one for each takes four times as long."""
     bits = np.random.PCG64(0)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .guessed_seeds import HASHES
-from .seeds import common_seeds, generators, python_words, r_uniforms
+from .seeds import common_seeds, legacy_words, numpy_words, python_words, r_uniforms
 
 Integers = npt.NDArray[np.int64]
 
@@ -83,18 +83,12 @@ def tries_of_seeds() -> int:
 
 def numpy_draws(seeds: Integers, count: int) -> Integers:
     """Return the first j of default_rng(seed).permutation(count): seeds x draws."""
-    words = [generator.integers(0, 2**32, DRAWN_WORDS, dtype=np.uint32) for generator in generators(seeds)]
-    return _words_in_range(np.array(words, np.int64), count, _low_bits)
+    return _words_in_range(numpy_words(seeds, DRAWN_WORDS), count, _low_bits)
 
 
 def legacy_draws(seeds: Integers, count: int) -> Integers:
     """Return the first j of RandomState(seed).permutation(count)."""
-    words = np.empty((len(seeds), DRAWN_WORDS), np.int64)
-    state = np.random.RandomState(0)
-    for row, seed in zip(words, seeds.tolist(), strict=True):
-        state.seed(seed)
-        row[:] = state.randint(0, 2**32, DRAWN_WORDS, dtype=np.uint32)
-    return _words_in_range(words, count, _low_bits)
+    return _words_in_range(legacy_words(seeds, DRAWN_WORDS), count, _low_bits)
 
 
 def python_draws(seeds: Integers, count: int) -> Integers:
