@@ -74,7 +74,7 @@ def link(folder: Path, clock: Clock) -> tuple[dict[str, Any], Any]:
 
     from maskwell.arrow_buffers import from_numpy
     from maskwell.attacks import Linkage
-    from maskwell.attacks.attack_run import order_of
+    from maskwell.attacks.answers import order_of
     from maskwell.attacks.protocol import IntruderKnowledge
     from maskwell.card import NoiseCard
     from maskwell.io import read

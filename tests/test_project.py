@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from html.parser import HTMLParser
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
@@ -332,7 +333,7 @@ def test_links_and_own_files_are_no_outside_loads(html):
 # Imports point down.
 
 FLOORS = [  # from the ground up; a room may import rooms of its own floor and of those below
-    {"schema", "errors", "tolerances", "toml_files"},
+    {"schema", "errors", "tolerances", "toml_files", "notes", "words"},
     {"kernels", "keys", "arrow_buffers", "figure_style"},
     {"laws", "table", "io", "datasets", "engines"},
     {"card"},
@@ -464,6 +465,81 @@ def test_contributing_lists_the_floors_as_they_are():
     assert {int(floor): set(re.findall(r"`(\w+)`", rooms)) for floor, rooms in lines} == dict(
         enumerate(FLOORS)
     )
+
+
+# No cycles: whoever reads a module need not have read one that reads it.
+
+# Methods of `Table` and `Masking` that hand on to a module which makes such objects; DESIGN names these methods.
+HANDED_ON = {
+    ("table", "io.frames"),
+    ("masking.results", "masking.from_files"),
+    ("masking.results", "masking.hidden_cards"),
+    ("masking.results", "masking.release_files"),
+    ("masking.results", "masking.shuffle"),
+}
+
+
+def is_for_types(node: ast.AST) -> bool:
+    """Whether it is a block that type checkers alone read."""
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def run_imports(tree: ast.AST) -> Iterator[ast.ImportFrom]:
+    """The `from` statements that run some time, those in functions too."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield node
+        elif not is_for_types(node):
+            yield from run_imports(node)
+
+
+def import_graph(sources: dict[tuple[str, ...], str]) -> dict[str, set[str]]:
+    """Which modules import which others, by dotted names; packages themselves, the doors, are left out."""
+    graph: dict[str, set[str]] = {".".join(module): set() for module in sources if module[-1] not in DOORS}
+    for module, source in sources.items():
+        for node in run_imports(ast.parse(source)):
+            base = origin(node, module)
+            if base is not None:
+                names = {".".join(base), *(".".join((*base, alias.name)) for alias in node.names)}
+                graph.get(".".join(module), set()).update(names & set(graph) - {".".join(module)})
+    return graph
+
+
+def cycle(sources: dict[tuple[str, ...], str], handed_on: set[tuple[str, str]]) -> list[str]:
+    """A cycle of imports, if there is one."""
+    graph = {
+        module: {other for other in others if (module, other) not in handed_on}
+        for module, others in import_graph(sources).items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def package_sources() -> dict[tuple[str, ...], str]:
+    return {module_name(path): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+
+
+def test_no_module_imports_one_that_imports_it():
+    sources = package_sources()
+    assert cycle(sources, HANDED_ON) == []
+    graph = import_graph(sources)
+    assert all(other in graph[module] for module, other in HANDED_ON)
+
+
+@pytest.mark.parametrize(
+    "line", ["from .b import f", "def f():\n    from . import b", "from maskwell.b import f"]
+)
+def test_a_cycle_would_be_found(line):
+    assert cycle({("a",): line, ("b",): "from .a import g"}, set()) != []
+    assert cycle({("a",): line, ("b",): "import numpy"}, set()) == []
+
+
+def test_types_may_point_back():
+    sources = {("a",): "from .b import f", ("b",): "if TYPE_CHECKING:\n    from .a import g"}
+    assert cycle(sources, set()) == []
 
 
 # Protocols: nobody asks whether a plan has an attribute.

@@ -11,7 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import attack_from_dict
-from maskwell.attacks.attack_run import intruder_records
+from maskwell.attacks.answers import intruder_records
 from maskwell.attacks.targets import choice_from_dict, standardised_values
 from maskwell.errors import BadPlan
 from maskwell.schema import Column, Schema

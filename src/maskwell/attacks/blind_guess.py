@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .blocks import block_codes, joint_codes
+from .joint_codes import block_codes, joint_codes
 from .unmasked_values import Trait, comparable, fates, trait_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import BadPlan, raise_all
 from ..table import Floats, Table
-from .blocks import block_codes
+from .joint_codes import block_codes
 from .protocol import Ints
 
 FEWEST = 40  # blocks of a file: the variance among a few of fewer is hardly known

@@ -35,7 +35,7 @@ from ..errors import MaskwellError
 from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, Release
 from ..masking.swap_record import Exchange, rest_columns
-from .attack_run import Answer, AttackResult, answer_of
+from .answers import Answer, AttackResult, answer_of
 from .linkage.em import Fixed
 from .linkage.plan import Linkage
 from .nearest.plan import NearestRecord

@@ -22,8 +22,9 @@ from ..masking import Mask, Masking, Release
 from ..schema import OPEN, Schema
 from ..table import Table
 from .attack_run import attack_by
-from .blocks import RecordSearch, check_fields, frozen_names, joint_codes
+from .blocks import RecordSearch, check_fields, frozen_names
 from .candidate_scores import Blocks
+from .joint_codes import joint_codes
 from .protocol import NOBODY, Attack, Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from .risk import Risk
 from .sampled_uniqueness import SampledBlocks, sampled_floor

@@ -18,7 +18,6 @@ import numpy as np
 from ..laws.transform import on_unit
 from ..masking.hidden_cards import is_withheld
 from .class_codes import sure_columns
-from .fingerprint import Fingerprint
 from .predicted_columns import predicted_columns
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def with_known_blocks(attack: Attack, table: Table, known: Iterable[str]) -> Att
 
     What he compares is no block of his, and who looks at the fingerprint alone knows all of them anyway.
     """
-    if attack.match_blocks is not None or isinstance(attack, Fingerprint):
+    if attack.match_blocks is not None or attack.on_tables:
         return attack
     compared = set(attack.fields or ())
     named = set(table.schema.with_role("block"))  # a block that is compared too is refused, as ever
@@ -102,7 +101,7 @@ def known_blocks(table: Table, card: NoiseCard, not_known: Mapping[str, str]) ->
 def unrelied_columns(risk: Risk, masking: Masking) -> tuple[str, ...]:
     """Return what leaves in clear, may be known outside, and was neither a block of an attack nor compared by it."""
     attack, card = risk.attack, masking.release.card
-    if isinstance(attack, Fingerprint) or is_withheld(card):
+    if attack.on_tables or is_withheld(card):
         return ()
     schema, truth = masking.release.table.schema, masking.truth
     used = {*risk.fields, *attack.match_columns(schema)}

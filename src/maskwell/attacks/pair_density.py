@@ -23,7 +23,7 @@ from ..laws.noise import Noise, box_nearly, sds_and_correlations, weight_box
 from ..laws.unknowns import of_columns
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ..table import Floats, Statuses, Table
-from .blocks import block_codes
+from .joint_codes import block_codes
 from .protocol import Bools, Ints
 
 PAIRS_AT_ONCE = 200_000  # pairs held in one go

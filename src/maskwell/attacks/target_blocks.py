@@ -16,7 +16,7 @@ import numpy as np
 from ..arrow_buffers import from_numpy
 from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, Release
-from .blocks import block_codes
+from .joint_codes import block_codes
 from .protocol import NOBODY, Attack, Guess, Ints, Marks
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from scipy.special import ndtr
 from ..attacks import Linkage
 from ..attacks.bayes.pruned_sums.cell_mixture import least_split_pairs, parts_of
 from ..attacks.bayes.pruned_sums.scores import is_plain, is_searched_by_trees, least_pairs
-from ..attacks.blocks import block_codes
 from ..attacks.class_codes import sure_columns
+from ..attacks.joint_codes import block_codes
 from ..laws import Additive
 from ..laws.transform import FINE
 from .coded_columns import AS_IT_WAS

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Sample
 from ..attacks.bayes.matching_posterior.matchings import MATCHED_CELLS
-from ..attacks.blocks import block_codes
 from ..attacks.cluster_sample import FEWEST, ClusterSample
+from ..attacks.joint_codes import block_codes
 from ..attacks.linkage.em import EM
 from ..attacks.protocol import Attack
 from ..attacks.targets import Quantiles

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attacks.blocks import block_codes, joint_codes
+from ..attacks.joint_codes import block_codes, joint_codes
 from ..calibration.scale import has_scale, scale_mask, scale_words, writable
 from ..io.identities import pairwise_correlations
 from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Recompute

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..attacks import BayesIntruder, NearestRecord, Risk
 from ..attacks.blind_guess import alike_numbers
-from ..attacks.blocks import block_codes
 from ..attacks.fingerprint import floor_of
+from ..attacks.joint_codes import block_codes
 from ..attacks.protocol import Ints
 from ..attacks.sampled_uniqueness import SampledBlocks
 from ..attacks.uniqueness import HIDDEN, remedy

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..attacks import Fingerprint
-from ..attacks.blocks import block_codes
+from ..attacks.joint_codes import block_codes
 from ..attacks.protocol import Attack
 
 if TYPE_CHECKING:

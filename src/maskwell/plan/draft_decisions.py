@@ -86,7 +86,7 @@ class DecidedSchema:
 
     def codes(self, name: str) -> Any:
         """Return the values of a column as numbers from 0 on; a missing value is one too."""
-        from ..attacks.blocks import block_codes
+        from ..attacks.joint_codes import block_codes
 
         return self.once(f"codes of {name}", lambda: block_codes(self.table, self.table, (name,))[0])
 
@@ -101,7 +101,7 @@ class DecidedSchema:
 
     def block_count(self, columns: Iterable[str]) -> int:
         """Return how many combinations of some columns' values occur."""
-        from ..attacks.blocks import joint_codes
+        from ..attacks.joint_codes import joint_codes
 
         parts = [(self.codes(name), int(self.codes(name).max(initial=0)) + 1) for name in columns]
         return int(joint_codes(parts, len(self.table)).max(initial=-1)) + 1
@@ -367,7 +367,7 @@ def _without_many(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
 
 def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Drop amounts that are the same for all records of a group or a category: noise on each would average out."""
-    from ..attacks.blocks import block_codes
+    from ..attacks.joint_codes import block_codes
 
     table, schema = _table(raw, proposal.schema), proposal.schema
     by = [c.name for c in schema.columns if "group" in c.roles or (c.kind == "category" and not c.drop)]

@@ -66,7 +66,7 @@ class Clear:
 
     def codes(self, name: str) -> Ints:
         """Return the values of a column as numbers from 0 on; a missing value is one too."""
-        from ..attacks.blocks import block_codes
+        from ..attacks.joint_codes import block_codes
 
         if name not in self.known:
             self.known[name] = block_codes(self.table, self.table, (name,))[0]
@@ -74,7 +74,7 @@ class Clear:
 
     def alike(self, hidden: Sequence[str]) -> Ints:
         """Number the combinations of all that leaves in clear beside some columns."""
-        from ..attacks.blocks import joint_codes
+        from ..attacks.joint_codes import joint_codes
 
         numbers = [self.codes(name) for name in self.blocks if name not in hidden]
         numbers += [

@@ -27,7 +27,7 @@ GAPS = "gaps of "  # before the name of an amount: where it is missing
 
 def without_averages(table: Table, fixed: Collection[str]) -> list[DraftAnswer]:
     """Return what to leave out so that no mean over records alike undoes the noise; `fixed` amounts stay."""
-    from ..attacks.blocks import block_codes
+    from ..attacks.joint_codes import block_codes
 
     columns = [c for c in table.schema.columns if not c.drop]
     amounts = {

@@ -7,9 +7,11 @@ of its linear part (Cochran 1977, section 6.3). Used by `columns`, `domains` and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
+from math import isfinite, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -123,3 +125,23 @@ def overlaps(mean: Floats, error: Floats, other: Floats, other_error: Floats) ->
     share = np.where(points, (mean == other).astype(np.float64), np.maximum(share, 0.0))
     unknown = np.isnan(mean + error + other + other_error)
     return np.where(unknown, np.nan, share)
+
+
+def flat(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping as `plain` data."""
+    return {str(key): plain(entry) for key, entry in value.items()}
+
+
+def plain(value: Any) -> Any:
+    """Return data that JSON can hold: lists and texts, and nothing in place of what is not a finite number."""
+    if isinstance(value, Mapping):
+        return flat(value)
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(entry) for entry in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if isfinite(value) else None
+    return value

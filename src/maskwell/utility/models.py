@@ -120,7 +120,7 @@ class ModelUtility:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data."""
-        from .results import plain
+        from .figures import plain
 
         derived = ("overlap", "overlap_naive", "off_naive", "off_adjusted", "widening")
         return dict(plain(asdict(self) | {name: getattr(self, name) for name in derived}))

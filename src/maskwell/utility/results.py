@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from ..analysis.corrections import Forecast
 from ..errors import BadPlan, nearest
 from ..table import Floats
-from .figures import PROBABILITIES, REACH, overlap
+from .figures import PROBABILITIES, REACH, flat, overlap
 from .models import ModelUtility
 from .verdicts import Judgement
 
@@ -356,23 +355,3 @@ class Utility:
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
-
-
-def flat(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping as `plain` data."""
-    return {str(key): plain(entry) for key, entry in value.items()}
-
-
-def plain(value: Any) -> Any:
-    """Return data that JSON can hold: lists and texts, and nothing in place of what is not a finite number."""
-    if isinstance(value, Mapping):
-        return flat(value)
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain(entry) for entry in value]
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value) if isfinite(value) else None
-    return value

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import nearest
-from .formula_tree import bare, name_of, parts_of
-from .whitelist import CODINGS
+from .formula_tree import CODINGS, bare, name_of, parts_of
 
 Values = Mapping[str, npt.NDArray[Any]]
 Levels = Mapping[str, tuple[str, ...]]

@@ -12,6 +12,8 @@ from typing import Any
 
 from ...errors import BadPlan
 
+CODINGS = ("C", "T", "S")
+
 MOST_CHARACTERS = 10_000
 MOST_SIGNS = 300  # operators: each is a level of the tree, of which Python visits a thousand
 _SIGNS = frozenset({"PLUS", "MINUS", "STAR", "STAR_STAR", "SLASH", "SLASH_SLASH", "COLON", "PIPE"})

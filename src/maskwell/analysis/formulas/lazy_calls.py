@@ -20,7 +20,7 @@ from formulae.terms.call_resolver import (  # type: ignore[import-untyped]
     LazyValue,
 )
 
-from .whitelist import CODINGS
+from .formula_tree import CODINGS
 
 _TIGHTNESS = {"+": 2, "-": 2, "*": 3, "/": 3, "**": 5}
 _LOOSEST, _SIGN = 1, 4

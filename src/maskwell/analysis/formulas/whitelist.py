@@ -11,7 +11,7 @@ from math import comb
 from typing import Any
 
 from ...errors import BadPlan, nearest, raise_all
-from .formula_tree import bare, is_number, is_operator, name_of, tree_of, walk
+from .formula_tree import CODINGS, bare, is_number, is_operator, name_of, tree_of, walk
 
 MATHS = ("log", "log1p", "log2", "log10", "sqrt", "exp", "expm1", "abs", "sin", "cos", "tanh")
 FROZEN = (
@@ -19,7 +19,6 @@ FROZEN = (
     "scale",
     "standardize",
 )  # what they subtract and divide by is fixed at the released values
-CODINGS = ("C", "T", "S")
 FUNCTIONS = (*MATHS, *FROZEN, *CODINGS, "I", "poly", "offset", "binary", "B")
 SPLINES = ("bs", "cr", "cc", "tp", "hsgp", "ns", "te", "s")
 MOST_POWER, MOST_DEGREE = 5, 8

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+MAX_R_HAT, MIN_ESS = 1.01, 400.0  # Vehtari et al. 2021, Bayesian Analysis 16:667
+
 Floats = npt.NDArray[np.float64]
 
 

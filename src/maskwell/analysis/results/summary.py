@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import BadPlan, nearest
-from .draws import Draws, Floats
+from .draws import MAX_R_HAT, MIN_ESS, Draws, Floats
 from .words import decimals_for, figure, percent, text_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 LEVEL = 0.95
-MAX_R_HAT, MIN_ESS = 1.01, 400.0  # Vehtari et al. 2021, Bayesian Analysis 16:667
 TAILS = (0.05, 0.95)  # of the effective draws in the tails
 SHOWN = 30  # parameters on one screen
 

@@ -67,7 +67,7 @@ def count_phrase(count: int, what: str) -> str:
 
 def trouble(draws: Draws, found: Diagnostics) -> str | None:
     """Say which parameter the chains know least and what helps; nothing where they have converged."""
-    from .summary import MAX_R_HAT, MIN_ESS
+    from .draws import MAX_R_HAT, MIN_ESS
 
     if not found.failing:
         return None
@@ -128,7 +128,7 @@ def draws_needed(now: int, r_hat: float, ess: float) -> int:
     """Return a round number of draws that should do, by the effective ones so far; where chains differ up to four times
     as many, because R-hat falls towards 1 as one over the draws.
     """
-    from .summary import MAX_R_HAT, MIN_ESS
+    from .draws import MAX_R_HAT, MIN_ESS
 
     apart = min(1.25 * (r_hat - 1.0) / (MAX_R_HAT - 1.0), 4.0) if r_hat >= MAX_R_HAT else 1.0
     times = max(1.25 * MIN_ESS / max(ess, 1.0), apart)

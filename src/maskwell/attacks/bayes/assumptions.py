@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..blocks import block_codes
+from ..joint_codes import block_codes
 from ..protocol import MarkedGuess
 
 if TYPE_CHECKING:

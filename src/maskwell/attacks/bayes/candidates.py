@@ -17,8 +17,8 @@ import numpy as np
 from ...masking import Release
 from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ...table import Table
-from ..blocks import block_codes
 from ..candidate_scores import Blocks, members
+from ..joint_codes import block_codes
 from ..pair_density import is_lowered, laws_on
 from ..protocol import IntruderKnowledge, Ints, OrderOf
 from .law_kernels import BACKWARD

@@ -18,8 +18,9 @@ from ...errors import BadPlan, NoLaw, nearest, raise_all
 from ...laws.chain import combined_of
 from ...laws.unknowns import unknowns_of
 from ...masking import Release
-from ..blocks import RecordSearch, block_codes
+from ..blocks import RecordSearch
 from ..candidate_scores import option_problems
+from ..joint_codes import block_codes
 from ..pair_density import laws_on
 from ..protocol import Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from ..risk import Risk

@@ -19,7 +19,6 @@ import numpy as np
 from ...errors import BadInput
 from ...masking import Release
 from ...table import Floats
-from ..blocks import block_codes
 from ..candidate_scores import (
     LINKED,
     NO_CANDIDATE,
@@ -35,7 +34,7 @@ from ..protocol import Bools, Guess, IntruderKnowledge, Ints, OrderOf
 from .candidates import CandidateBlocks, clear_fields, status_laws
 from .law_kernels import BACKWARD, LawReading
 from .likelihood import PairLikelihood, swapped_columns
-from .posterior_odds import Odds
+from .posterior_odds import Odds, log_absent, log_f, swapped_log_density
 
 if TYPE_CHECKING:
     from .plan import BayesIntruder
@@ -227,53 +226,6 @@ def odds_of(
     return Odds.by_given(
         ground, known, release, fields, reading.exact, (*logs, swapped_log_density(release, fields, reading))
     )
-
-
-def swapped_log_density(release: Release, fields: Sequence[str], reading: LawReading) -> Floats | None:
-    """Return the log density of what swapped records carry, as one who is not told the noise takes it.
-
-    He does not have the true records either: it is a normal law, fitted to the release, in the blocks in which records
-    were exchanged. For others it is nothing: they take it over the true records.
-    """
-    swapped = release.card.swapped
-    if reading.prior is None or swapped is None:
-        return None
-    from .marginal.released_density import log_gaussian
-
-    moved = [name for name in fields if name in swapped.columns]
-    blocks = block_codes(release.table, release.table, swapped.blocks)[1]
-    return log_gaussian(release.table, moved, release.card, blocks)
-
-
-def log_f(plan: BayesIntruder, release: Release, fields: Sequence[str], blocks: Ints) -> Floats:
-    """Return the f(z) of an outsider, or nothing for kernels without one."""
-    if plan.kernel != "coherent":
-        return np.zeros(len(release.table))
-    from .marginal.released_density import log_gaussian, log_given
-
-    if callable(plan.marginal):
-        return log_given(plan.marginal, release.table)
-    uncertain = () if plan.error is None else plan.error.columns
-    sure = [n for n in fields if n not in uncertain or release.card.law_of(n) is not None]
-    return log_gaussian(release.table, sure, release.card, blocks)
-
-
-def log_absent(
-    known: IntruderKnowledge,
-    release: Release,
-    fields: Sequence[str],
-    ground: CandidateBlocks,
-    reading: LawReading,
-) -> Floats:
-    """Return the log weight of not being released: the units that were not, by how well the target fits among them."""
-    nothing = np.full(len(known.targets), -np.inf)
-    if reading.kernel == "forward" or not ground.absent.any():
-        return nothing
-    with np.errstate(divide="ignore"):
-        counts = np.log(ground.absent)
-    if reading.kernel not in BACKWARD:
-        return np.asarray(counts)
-    return np.asarray(counts + reading.log_unreleased(laws_on(release.card, fields), known.targets))
 
 
 def check_possible(odds: Odds | TreeScores, release: Release, fields: Sequence[str]) -> None:

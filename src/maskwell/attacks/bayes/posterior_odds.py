@@ -11,21 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...card import NoiseCard
 from ...masking import Release
 from ...table import Floats, Table
-from ..blocks import block_codes
 from ..candidate_scores import PAIRS_AT_ONCE, SAME_SCORE, Batch, BestCandidates, Blocks, in_runs, log_sum
 from ..class_codes import coded_in
-from ..pair_density import all_logs
+from ..joint_codes import block_codes
+from ..pair_density import all_logs, laws_on
 from ..protocol import MOVED, Bools, IntruderKnowledge, Ints
 from .belief import BeliefStanding
 from .candidates import CandidateBlocks
+from .law_kernels import BACKWARD, LawReading
 from .likelihood import PairLikelihood, Read
+
+if TYPE_CHECKING:
+    from .plan import BayesIntruder
 
 SURE = 1e-9  # a record from which alone a released one can have come is not weighed higher than this allows
 # Of a block from which on its pairs are a matrix: below, several blocks at once are quicker
@@ -373,3 +377,50 @@ def _against(logs: Floats, log_f: Floats) -> Floats:
     """Return log f(z|x) - log f(z), minus infinity where either is: what no true record leads to is nobody's."""
     with np.errstate(invalid="ignore"):  # a card of somebody else may make both infinite: then neither tells
         return np.where(np.isneginf(log_f), -np.inf, logs - np.where(np.isneginf(log_f), 0.0, log_f))
+
+
+def swapped_log_density(release: Release, fields: Sequence[str], reading: LawReading) -> Floats | None:
+    """Return the log density of what swapped records carry, as one who is not told the noise takes it.
+
+    He does not have the true records either: it is a normal law, fitted to the release, in the blocks in which records
+    were exchanged. For others it is nothing: they take it over the true records.
+    """
+    swapped = release.card.swapped
+    if reading.prior is None or swapped is None:
+        return None
+    from .marginal.released_density import log_gaussian
+
+    moved = [name for name in fields if name in swapped.columns]
+    blocks = block_codes(release.table, release.table, swapped.blocks)[1]
+    return log_gaussian(release.table, moved, release.card, blocks)
+
+
+def log_f(plan: BayesIntruder, release: Release, fields: Sequence[str], blocks: Ints) -> Floats:
+    """Return the f(z) of an outsider, or nothing for kernels without one."""
+    if plan.kernel != "coherent":
+        return np.zeros(len(release.table))
+    from .marginal.released_density import log_gaussian, log_given
+
+    if callable(plan.marginal):
+        return log_given(plan.marginal, release.table)
+    uncertain = () if plan.error is None else plan.error.columns
+    sure = [n for n in fields if n not in uncertain or release.card.law_of(n) is not None]
+    return log_gaussian(release.table, sure, release.card, blocks)
+
+
+def log_absent(
+    known: IntruderKnowledge,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    reading: LawReading,
+) -> Floats:
+    """Return the log weight of not being released: the units that were not, by how well the target fits among them."""
+    nothing = np.full(len(known.targets), -np.inf)
+    if reading.kernel == "forward" or not ground.absent.any():
+        return nothing
+    with np.errstate(divide="ignore"):
+        counts = np.log(ground.absent)
+    if reading.kernel not in BACKWARD:
+        return np.asarray(counts)
+    return np.asarray(counts + reading.log_unreleased(laws_on(release.card, fields), known.targets))

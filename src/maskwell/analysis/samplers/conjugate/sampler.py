@@ -202,7 +202,7 @@ def log_weights(system: System, form: Form, priors: Priors, found: ReducedDraws)
     its covariance is the product of 2 s_j^(2 (d - j) + 1) times that of sds and coefficients.
     """
     from ..marginal.design import resolved_priors  # which builds on this room
-    from ..marginal.posterior import half_t
+    from ..marginal.problem import half_t
 
     d = found.roots.shape[1]
     total = found.log_det.copy()

@@ -15,7 +15,7 @@ import numpy as np
 from ...priors import ResolvedPriors
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Floats, Ints
 from ..gibbs.ordered_probit import CUT_SD
-from ..marginal.posterior import half_t
+from ..marginal.problem import half_t
 from .design import EnumeratedProblem
 
 FARTHEST_CUT = 1e4  # stands for infinity where a normal law ends

@@ -165,7 +165,6 @@ class _Point:
 
     def solve(self, pseudo: tuple[Floats, Floats], group_precision: Floats, *, noisy: bool) -> None:
         """Put the mode of the working model, or a draw from it, in place."""
-        from .sweeps import solve_working
 
         solve_working(self.chain, self.part, self.place, pseudo, group_precision, noisy=noisy)
 
@@ -185,3 +184,34 @@ def _shape(chain: GibbsChain, part: LayoutPart) -> None:
 
     log_shape = slice_draw(chain.rng, log_density, float(np.log(values.shape[0])), 0.5, (-20.0, 20.0))
     values.shape[0] = np.exp(log_shape)
+
+
+def solve_working(
+    chain: GibbsChain,
+    part: LayoutPart,
+    place: EffectsPlace,
+    pseudo: tuple[Floats, Floats],
+    group_precision: Floats,
+    *,
+    noisy: bool,
+) -> None:
+    """Draw coefficients and the effects of one factor from a gaussian working model, or put its mean in place."""
+    from ....kernels.equations import EquationMoments, accumulate
+    from ....kernels.gibbs_coefficients import draw_coefficients
+
+    size, e, prior = part.stop - part.begin, part.number, chain.plan.priors[part.number]
+    groups, width = place.groups, place.width
+    moments = EquationMoments(
+        np.zeros((size, size)),
+        np.zeros(size),
+        np.zeros((groups, size, width)),
+        np.zeros((groups, width, width)),
+        np.zeros((groups, width)),
+        np.empty((2, sum(block.width for block in part.effects) + size)),
+    )
+    accumulate(chain.plan.laid_out.layout, chain.values, (e, place.factor), chain.state, pseudo, moments)
+    before = 1.0 / prior.sd**2
+    coefficients = chain.values.coefficients[part.begin : part.stop]
+    effects = chain.values.effects[place.begin : place.stop].reshape(groups, width)
+    given = before, before * prior.mean, 1.0 if noisy else 0.0
+    draw_coefficients(moments, given, group_precision, coefficients, effects, chain.rng)

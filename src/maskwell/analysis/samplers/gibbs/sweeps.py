@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ...priors import Priors, ResolvedPriors, resolve
 from ...system import GAUSSIAN, ORDERED, System
+from .elliptical_slice import draw_turned, solve_working, start_turned
 from .layout import EffectsPlace, LaidOut, LayoutPart, lay_out
 from .scale_moves import HALF_T_DF, rescale_effects, rescale_utilities
 
@@ -164,8 +165,6 @@ def first_fit(chain: GibbsChain) -> None:
         if part.augmented:
             _augment(chain, part)
         if part.equation.family != GAUSSIAN and part.equation.stick is None:
-            from .elliptical_slice import start_turned
-
             start_turned(chain, part)
         _coefficients(chain, part)
 
@@ -247,8 +246,6 @@ def _augment(chain: GibbsChain, part: LayoutPart) -> None:
 def _coefficients(chain: GibbsChain, part: LayoutPart) -> None:
     """Draw an equation's coefficients, with the effects of each of its factors in turn."""
     if part.equation.family != GAUSSIAN and part.equation.stick is None:
-        from .elliptical_slice import draw_turned
-
         draw_turned(chain, part)
         if chain.plan.laid_out.counts is not None:  # they were integrated out
             _counts(chain)
@@ -263,37 +260,6 @@ def _coefficients(chain: GibbsChain, part: LayoutPart) -> None:
 
 def _with_effects(chain: GibbsChain, part: LayoutPart, place: EffectsPlace, group_precision: Floats) -> None:
     solve_working(chain, part, place, chain.pseudo[part.number], group_precision, noisy=True)
-
-
-def solve_working(
-    chain: GibbsChain,
-    part: LayoutPart,
-    place: EffectsPlace,
-    pseudo: tuple[Floats, Floats],
-    group_precision: Floats,
-    *,
-    noisy: bool,
-) -> None:
-    """Draw coefficients and the effects of one factor from a gaussian working model, or put its mean in place."""
-    from ....kernels.equations import EquationMoments, accumulate
-    from ....kernels.gibbs_coefficients import draw_coefficients
-
-    size, e, prior = part.stop - part.begin, part.number, chain.plan.priors[part.number]
-    groups, width = place.groups, place.width
-    moments = EquationMoments(
-        np.zeros((size, size)),
-        np.zeros(size),
-        np.zeros((groups, size, width)),
-        np.zeros((groups, width, width)),
-        np.zeros((groups, width)),
-        np.empty((2, sum(block.width for block in part.effects) + size)),
-    )
-    accumulate(chain.plan.laid_out.layout, chain.values, (e, place.factor), chain.state, pseudo, moments)
-    before = 1.0 / prior.sd**2
-    coefficients = chain.values.coefficients[part.begin : part.stop]
-    effects = chain.values.effects[place.begin : place.stop].reshape(groups, width)
-    given = before, before * prior.mean, 1.0 if noisy else 0.0
-    draw_coefficients(moments, given, group_precision, coefficients, effects, chain.rng)
 
 
 def _variances(chain: GibbsChain, part: LayoutPart) -> None:

@@ -6,14 +6,16 @@ records' likelihood is taken one vector at a time. Used for proposals of `indepe
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, Bools, Floats
 from ..conjugate.reduced_form import lower_roots
-from .posterior import MarginalPosterior, half_t
-from .problem import NormalKind
+from .problem import NormalKind, half_t
+
+if TYPE_CHECKING:
+    from .posterior import MarginalPosterior
 
 
 class Laws(NamedTuple):

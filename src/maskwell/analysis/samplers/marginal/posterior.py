@@ -16,10 +16,9 @@ import numpy as np
 
 from ...priors import ResolvedPriors
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, Floats, Ints
+from .batches import log_densities
 from .families import ResponseLikelihood, has_extra
-from .problem import Filter, MarginalProblem, NormalKind, features_of, filter_of, moments_of
-
-HALF_T_DF = 2.0  # of every standard deviation, as in `gibbs`
+from .problem import Filter, MarginalProblem, NormalKind, features_of, filter_of, half_t, moments_of
 
 
 class ParameterLayout(NamedTuple):
@@ -98,8 +97,6 @@ class MarginalPosterior:
 
     def log_densities(self, thetas: Floats) -> Floats:
         """Return the log density of each row, minus infinity where it has none."""
-        from .batches import log_densities
-
         return log_densities(self, thetas)
 
     def gradient(self, theta: Floats) -> tuple[float, Floats]:
@@ -229,13 +226,6 @@ class MarginalPosterior:
             width = self.priors[-1].shape_log_sd
             total, by_extra = total - 0.5 * (parameters.extra / width) ** 2, -parameters.extra / width**2
         return total, self.pack(ParameterLayout(slopes[-1], by_extra, tuple(slopes[:-1]), by_sds))
-
-
-def half_t(log_sds: Floats, scales: Floats) -> tuple[Floats, Floats]:
-    """Return the log densities of the logs of half-t sds, and their slopes."""
-    ratio = np.exp(2.0 * (log_sds - np.log(scales))) / HALF_T_DF
-    log_density = log_sds - 0.5 * (HALF_T_DF + 1.0) * np.log1p(ratio)
-    return log_density, 1.0 - (HALF_T_DF + 1.0) * ratio / (1.0 + ratio)
 
 
 def _own_slopes(problem: MarginalProblem, kind: NormalKind, coefficients: Floats) -> Floats:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+HALF_T_DF = 2.0  # of every standard deviation, as in `gibbs`
+
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -141,3 +143,10 @@ def filter_of(kind: NormalKind, covariance: Floats) -> Filter:
     precision[np.ix_(seen, seen)] = inverse.T @ inverse
     gain = covariance @ precision
     return Filter(precision, gain, covariance - gain @ covariance, 2.0 * float(np.log(np.diag(root)).sum()))
+
+
+def half_t(log_sds: Floats, scales: Floats) -> tuple[Floats, Floats]:
+    """Return the log densities of the logs of half-t sds, and their slopes."""
+    ratio = np.exp(2.0 * (log_sds - np.log(scales))) / HALF_T_DF
+    log_density = log_sds - 0.5 * (HALF_T_DF + 1.0) * np.log1p(ratio)
+    return log_density, 1.0 - (HALF_T_DF + 1.0) * ratio / (1.0 + ratio)

@@ -22,8 +22,8 @@ from ....laws.noise import conditional_sds
 from ....laws.transform import FINE, ReleasedCell
 from ....schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ....table import Floats, Table
-from ...blocks import block_codes, joint_codes
 from ...candidate_scores import members
+from ...joint_codes import block_codes, joint_codes
 from ...pair_density import laws_on
 from ...protocol import Bools, Ints
 from .censored_normal import ABOVE, BELOW, SEEN, UNSEEN, Partly

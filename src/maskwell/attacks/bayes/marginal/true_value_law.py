@@ -18,8 +18,8 @@ from ....card import NoiseCard
 from ....laws import Additive, Outlet
 from ....schema import OPEN
 from ....table import Floats, Table
-from ...blocks import joint_codes
 from ...candidate_scores import members
+from ...joint_codes import joint_codes
 from ...pair_density import laws_on
 from ...protocol import Ints
 from .released_density import Amounts

@@ -27,9 +27,9 @@ import numpy as np
 from ....masking import Masking
 from ....schema import OPEN
 from ....table import Floats
-from ...blocks import block_codes
 from ...candidate_scores import members
 from ...cluster_sample import ClusterSample, ratio_variance
+from ...joint_codes import block_codes
 from ...one_to_one import nearest_points, points_together
 from ...pair_density import is_lowered, laws_on
 from ...protocol import NOBODY, Bools, Ints, MarkedGuess

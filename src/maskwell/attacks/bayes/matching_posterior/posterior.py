@@ -31,10 +31,9 @@ from ..posterior import (
     check_possible,
     claim_likely_links,
     link_by_posterior,
-    log_absent,
-    log_f,
     odds_of,
 )
+from ..posterior_odds import log_absent, log_f
 from .ceiling_bound import CeilingInputs
 from .matchings import MATCHED_CELLS, MOST_CELLS, Sampling
 from .notes import on_chains, on_links, on_matchings

@@ -24,8 +24,8 @@ from ....laws import Additive, Classes, Laplace, Mixture, Normal, Outlet, Skewed
 from ....schema import OPEN, Column, Schema
 from ....table import Floats, Table
 from ....tolerances import is_real
-from ...blocks import block_codes
 from ...candidate_scores import log_sum
+from ...joint_codes import block_codes
 from ...pair_density import LawTerm, Same, law_terms, laws_on, summed_logs
 from ...protocol import Ints
 from .convolved_noise import noise_plus_error

@@ -18,8 +18,8 @@ import numpy as np
 from ....errors import BadPlan
 from ....laws import Additive, JointMixture, Laplace, Mixture, Normal, RotatedMixture, SkewedBias, Step
 from ....table import Floats, Table
-from ...blocks import joint_codes
 from ...candidate_scores import log_sum, members
+from ...joint_codes import joint_codes
 from ...pair_density import summed_logs
 from ...protocol import Bools, Ints
 from .error_law import OwnError, own_terms

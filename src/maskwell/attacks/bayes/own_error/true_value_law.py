@@ -18,14 +18,14 @@ import numpy as np
 from ....errors import BadPlan
 from ....masking import Release
 from ....table import Floats, Table
-from ...blocks import block_codes, joint_codes
 from ...candidate_scores import log_sum
+from ...joint_codes import block_codes, joint_codes
 from ...pair_density import LawTerm, Same, summed_logs
 from ...protocol import Bools, IntruderKnowledge, Ints
 from ..candidates import CandidateBlocks, clear_fields
 from ..law_kernels import LawReading
 from ..likelihood import PairLikelihood
-from ..posterior_odds import Odds
+from ..posterior_odds import Odds, log_absent, log_f, swapped_log_density
 from .error_law import OwnError, own_terms
 
 KEPT_PAIRS = 32_000_000  # pairs of a known and a true record, of one block or of small ones, that are kept
@@ -74,7 +74,6 @@ def erring_odds(
         )
     if plan.kernel == "coherent" and plan.marginal == "truth":
         return _by_truth(error, known, release, fields, ground, reading)
-    from ..posterior import log_absent, log_f, swapped_log_density
 
     logs = log_f(plan, release, fields, ground.matching), log_absent(known, release, fields, ground, reading)
     moved = swapped_log_density(release, fields, reading)
