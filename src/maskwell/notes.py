@@ -1,8 +1,8 @@
 """What results say beside their figures, as data: a code, figures, and from the table of words its severity and text.
 
-A result carries `Note("attacks.no_candidate", {"count": 5})`. Its sentence is made where it is read (`str(note)`), by the
-words of its room in `maskwell.words`, and JSON has the code and the figures beside it. Whoever needs to know what was
-said asks for codes, never for words: a text cannot be looked for in a note.
+A result carries `Note("attacks.no_candidate", {"count": 5})`. Its sentence is made where it is read (`str(note)`), by
+the words of its room in `maskwell.words`, and JSON has the code and the figures beside it. Whoever needs to know what
+was said asks for codes, never for words: a text cannot be looked for in a note.
 """
 
 from __future__ import annotations
