@@ -305,7 +305,7 @@ def test_columns_without_which_as_many_are_told_apart_are_no_advice() -> None:
     parts = SimpleNamespace(unique=1976, without=SimpleNamespace(to_pylist=lambda: without_each))
     case: Any = SimpleNamespace(judge=SimpleNamespace(met=lambda _: False))
     case.table = SimpleNamespace(schema={one["column"]: SimpleNamespace(kind="text") for one in without_each})
-    floor: Any = SimpleNamespace(floor=parts, targets=4000)
+    floor: Any = SimpleNamespace(sure_floor=parts, targets=4000)
     said = fingerprints(case, SimpleNamespace(after=None), floor)  # type: ignore[arg-type]
     assert [one.figures["column"] for one in said] == ["KIND", "AREA"]
 

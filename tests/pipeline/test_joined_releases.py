@@ -231,6 +231,33 @@ def test_a_sum_whose_parts_left_before_is_found_in_the_joined_rows():
     assert mw.audit(now, limits=LIFTED_LIMITS)["identities"].verdict != "fail"
 
 
+def changed(table: mw.Table, name: str, by: float, every: int = 10) -> mw.Table:
+    """Return a table in which every tenth value of a column (or so) is another one."""
+    values = table.floats(name) + np.where(np.arange(N) % every == 0, by, 0.0)
+    return table.with_columns({name: (table.schema[name], np.round(values, 6), table.status(name))})
+
+
+@pytest.mark.parametrize(("sd", "added"), [(2.0, ("a", "b")), (1.0, ("a",))])
+def test_a_value_that_left_with_less_noise_is_no_news(sd, added):
+    """Nine values in ten are as before and get more noise: the release adds nothing to the earlier one there."""
+    before = masked(people("ab", ""), "ab")
+    now = masked(changed(people("ab", ""), "a", 1.0), "ab", before, sd=sd)
+    joined = joined_releases(now, before)
+    assert joined.added() == added
+    risk = joined_risk(INTRUDER, joined, mw.attack(INTRUDER, now))
+    found = joined_failures(joined, before, risk, LIFTED_LIMITS)
+    assert "identities" not in [one.check for one in found]
+
+
+def test_values_that_hardly_changed_average_their_noises():
+    before = masked(people("ab", ""), "ab")
+    now = masked(changed(people("ab", ""), "a", 1e-6, every=1), "ab", before)
+    joined = joined_releases(now, before)
+    risk = joined_risk(INTRUDER, joined, mw.attack(INTRUDER, now))
+    found = joined_failures(joined, before, risk, LIFTED_LIMITS)
+    assert "near-duplicate columns" in [one.check for one in found]
+
+
 def test_who_stands_out_is_looked_for_in_the_joined_rows(two):
     before, now, _ = two
     joined = joined_releases(now, before)

@@ -2,7 +2,8 @@
 
 A sum whose parts left in another release averages noise away as one inside a file does, and who stands out is found
 first in joined rows too. So the checks that see this look at the rows of both releases side by side; those that need
-the right pair of rows only where most rows are paired. What the earlier release fails by itself is out already.
+the right pair of rows only where most rows are paired, and with the earlier value alone wherever this release has the
+same with more noise. What the earlier release fails by itself is out already.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ def joined_failures(
     joined: Joined, earlier: Masking, risk: Risk, limits: Mapping[str, Any]
 ) -> tuple[Finding, ...]:
     """Return the checks that joined rows fail and the earlier release alone does not."""
-    made = {OUTER, *(OF_PAIRS if joined.paired.mean() >= MOSTLY_PAIRED else ())}
-    failed = _audit(joined.masking, made, limits, Risks({"joined": risk}, {})).failures
+    once = joined.masking if joined.told_once is None else joined.told_once
+    failed = _audit(joined.masking, {OUTER}, limits, Risks({"joined": risk}, {})).failures
+    if joined.paired.mean() >= MOSTLY_PAIRED:
+        failed += _audit(once, OF_PAIRS, limits, None).failures
     if not failed:
         return ()
     before = _audit(earlier, {one.check for one in failed}, limits, None).failures

@@ -26,7 +26,7 @@ parts left in different releases, outer records) the audit's own checks see, whi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -67,7 +67,7 @@ class Joined:
     `alike` numbers the classes of records whose rows look alike in what both releases show, `patterns` what that is
     for each record (-1: rows that are taken to be paired); `records` are their numbers in the truth. Where noise was
     added to some columns, `one_draw` is a masking in which these have the earlier draw alone, and `redrawn` marks the
-    records that have two.
+    records that have two; `told_once` has the earlier draw alone wherever noise was added to it.
     """
 
     masking: Masking
@@ -79,6 +79,7 @@ class Joined:
     untried: tuple[str, ...] = ()
     one_draw: Masking | None = None
     redrawn: Bools | None = None
+    told_once: Masking | None = None
 
     @property
     def paired(self) -> Floats:
@@ -100,7 +101,7 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
     card: NoiseCard = replace(masking.card, swapped=None, subsampled=None, records=len(rows))
     alike = patterns = np.zeros(len(rows), np.int64)
     sides, fields, clear = (truth, shown), list[str](), list[str]()
-    nested, redrawn = list[str](), np.zeros(len(rows), bool)
+    nested, redrawn = dict[str, Bools](), np.zeros(len(rows), bool)
     for number, past in enumerate(releases):
         for group in _groups(past, not_known):
             cells = [_Cell.of(name, masking, past, rows, where) for name in group]
@@ -114,7 +115,7 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
             for cell, name in zip(cells, names, strict=True):
                 sides = _with_cells(sides, cell, name)
                 if cell.repeats.any() and card.law_of(cell.name) is not None:
-                    nested.append(cell.name)
+                    nested[cell.name] = nested.get(cell.name, np.zeros(len(rows), bool)) | cell.repeats
                     redrawn |= cell.tells & ~cell.repeats
                 (fields if cell.name in past.card.masked else clear).append(name)
             if law is not None:
@@ -128,12 +129,19 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
     joined = Joined(whole, tuple(fields), tuple(clear), alike, patterns, rows, tuple(untried))
     if not nested:
         return joined
-    for name in nested:
-        sides = _close_column(sides, name)
-    single = replace(whole, truth=sides[0], masked=sides[1], given=(Release(sides[1], card), order))
+    single = _without_cells(whole, dict.fromkeys(nested, np.ones(len(rows), bool)))
     if not redrawn.any():
         return replace(joined, masking=single)
-    return replace(joined, one_draw=single, redrawn=redrawn)
+    return replace(joined, one_draw=single, redrawn=redrawn, told_once=_without_cells(whole, nested))
+
+
+def _without_cells(joined: Masking, cells: Mapping[str, Bools]) -> Masking:
+    """Close cells of some columns on both sides: they tell nothing beside the earlier ones."""
+    sides = joined.truth, joined.masked
+    for name, closed in cells.items():
+        sides = _close_cells(sides, name, closed)
+    release = Release(sides[1], joined.card)
+    return replace(joined, truth=sides[0], masked=sides[1], given=(release, joined.order))
 
 
 def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
@@ -392,11 +400,19 @@ def _append_column(table: Table, column: Column, values: Floats, status: npt.NDA
     return replace(table, schema=schema, data=data, closed=closed)
 
 
-def _close_column(sides: tuple[Table, Table], name: str) -> tuple[Table, Table]:
-    """Close a column on both sides: it tells nothing beside the earlier one."""
-    status = np.full(len(sides[0]), MISSING, np.uint8)
-    empty = np.full(len(sides[0]), np.nan)
-    known, shown = (table.with_columns({name: (table.schema[name], empty, status)}) for table in sides)
+def _close_cells(sides: tuple[Table, Table], name: str, closed: Bools) -> tuple[Table, Table]:
+    known, shown = (
+        table.with_columns(
+            {
+                name: (
+                    table.schema[name],
+                    np.where(closed, np.nan, table.floats(name)),
+                    np.where(closed, MISSING, table.status(name)).astype(np.uint8),
+                )
+            }
+        )
+        for table in sides
+    )
     return known, shown
 
 

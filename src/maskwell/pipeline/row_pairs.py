@@ -31,14 +31,14 @@ from ..table import Floats, Table
 
 Integers = npt.NDArray[np.int64]
 
-MOST_ROWS, MOST_ALIKE = (
-    20_000,
-    3_000,
-)  # of one pattern, and of a class; beyond, alike rows are taken to be paired
+MOST_ROWS, MOST_ALIKE = 20_000, 3_000  # of one pattern, of a class; beyond, alike rows are taken to be paired
 MOST_PAIRS = 12_000_000  # of targets and rows: of more rows than the root of it some records are targets
 ROUNDS = 60  # of balancing; three digits need some ten
 AT_ONCE = 4_000_000  # pairs held in one go
 TIED = 1e-9  # weights that differ by less are equal
+HARDLY = (
+    1e-100  # sums of densities, of their peaks, below which a row has no partner: beyond, products overflow
+)
 ERRORS = 2.0  # standard errors that are added where the targets are a sample
 
 
@@ -193,11 +193,10 @@ class _Balance:
 
 def sinkhorn_factors(matrix: Floats) -> tuple[Floats, Floats]:
     """Return u and v that make all rows and columns of u_i m_ij v_j sum to 1 (Sinkhorn); what is 0 stays 0."""
-    least = np.finfo(np.float64).tiny
     u, v = np.ones(len(matrix)), np.ones(len(matrix))
     for _ in range(ROUNDS if len(matrix) > 1 else 1):
-        u = 1 / np.maximum(matrix @ v, least)
-        v = 1 / np.maximum(u @ matrix, least)
+        u = 1 / np.maximum(matrix @ v, HARDLY)
+        v = 1 / np.maximum(u @ matrix, HARDLY)
     return u, v
 
 
