@@ -258,6 +258,94 @@ def test_values_that_hardly_changed_average_their_noises():
     assert "near-duplicate columns" in [one.check for one in found]
 
 
+# Three releases in a row, and texts.
+
+
+def three(by: float = 1.0):
+    """Return three releases of a, which changes each time for everybody, and b, which stays."""
+    tables = [people("ab", "")]
+    for _ in range(2):
+        tables.append(changed(tables[-1], "a", by, every=1))
+    releases = [masked(tables[0], "ab")]
+    for table in tables[1:]:
+        releases.append(masked(table, "ab", releases[-1]))
+    return tables, releases
+
+
+def test_three_draws_of_revised_values_count_as_by_brute_force():
+    tables, (first, second, third) = three()
+    joined = joined_releases(third, second, before=[first])
+    assert joined.added() == ("a",)
+    assert joined.fields == ("a (release 1)", "a (earlier)")
+    logs = [log_density(t, r, "a") for t, r in zip(tables, (first, second, third), strict=True)]
+    b = log_density(tables[2], third, "b")
+    base = mw.attack(INTRUDER, third)
+    rate = joined_risk(INTRUDER, joined, base).rate
+    assert rate == pytest.approx(found_by_brute_force(sum(logs) + b, tables[2], ""))
+    two = joined_risk(INTRUDER, joined_releases(third, second), base).rate
+    assert two == pytest.approx(found_by_brute_force(logs[1] + logs[2] + b, tables[2], ""))
+    assert rate > 1.2 * two
+
+
+def test_values_of_a_release_that_is_not_at_hand_are_said_not_to_be_tried():
+    _, (first, second, third) = three()
+    (said,) = joined_releases(third, second).untried
+    assert said.startswith(f"a: {N:,} values were others in a release before the earlier one")
+    assert joined_releases(third, second, before=[first]).untried == ()
+
+
+def test_a_cell_that_left_twice_before_counts_once():
+    table = people("ab", "")
+    first = masked(table, "ab")
+    second = masked(table, "ab", first)
+    third = masked(changed(table, "a", 1.0, every=1), "ab", second)
+    joined = joined_releases(third, second, before=[first])
+    assert joined.fields == ("a (release 1)",)
+
+
+def test_releases_before_are_found_by_their_private_halves(tmp_path):
+    from maskwell.masking.release_files import read_masking, series_before
+
+    _, releases = three()
+    for number, one in enumerate(releases, 1):
+        one.write(release=tmp_path / f"out{number}", private=tmp_path / ("old" if number == 1 else "inside"))
+    folders = [tmp_path / "inside", tmp_path / "old"]
+    second = read_masking(tmp_path / "out2", folders)
+    (first,) = series_before(second, folders)
+    assert (first.number, first.release.table.data) == (1, releases[0].release.table.data)
+    assert series_before(second, folders[:1]) == ()
+    assert series_before(first, folders) == ()
+    other = masked(people("ab", ""), "ab")
+    mw.apply(mw.IndependentNoise(("a",), variance=1.0), other.truth, seed=8).write(
+        release=tmp_path / "other", private=tmp_path / "old"
+    )
+    assert len(series_before(second, folders)) == 1
+
+
+def test_a_text_in_clear_pairs_rows_as_a_category_does():
+    """Forty places in clear, and one amount that leaves with the same noise in steps: some rows look alike."""
+    places = np.random.default_rng(5).choice([f"place {i}" for i in range(40)], N)
+
+    def rate(kind: str) -> float:
+        def placed(keys: str) -> mw.Table:
+            table = people(keys, "")
+            schema = table.schema.to_dict()
+            labels = {"categories": sorted(set(places))} if kind == "category" else {}
+            schema["columns"]["place"] = {"kind": kind, **labels}
+            data = table.to_arrow().append_column("place", pa.array(places))
+            return mw.Table.from_frame(data, mw.Schema.from_dict(schema))
+
+        before = masked(placed("ab"), "ab")
+        now = masked(placed("bc"), "bc", before)
+        intruder = mw.BayesIntruder(match_blocks=("place",))
+        base = mw.attack(intruder, now)
+        joined = joined_releases(now, before)
+        assert "a" in joined.added()
+        return joined_risk(intruder, joined, base).rate
+
+    assert rate("text") == pytest.approx(rate("category"))
+
+
 def test_who_stands_out_is_looked_for_in_the_joined_rows(two):
     before, now, _ = two
     joined = joined_releases(now, before)

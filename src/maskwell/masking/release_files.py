@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from ..card import NoiseCard
 from ..card.mismatches import misfits
 from ..errors import BadBundle, BadPlan, MaskwellError, raise_all
 from ..io import FORMATS, read, write
-from ..io.bundle import Manifest, private_half, verify_bundle, write_bundle, write_halves
+from ..io.bundle import Manifest, private_bundles, private_half, verify_bundle, write_bundle, write_halves
 from ..io.csv import dialect_of
 from ..io.dialect import Dialect
 from ..io.memory import FileCounts
@@ -39,6 +39,7 @@ from .results import Masking, Release, pair_by_id
 from .swap_record import Swapping
 
 RECORDS = "records"  # in the public manifest
+KEY = "key.hex"
 RELEASE_CARD = "release.card.json"  # in the private half: the card as it could leave, where it did not
 SWAPPING = "swapping.json"
 ENDINGS = {"csv": "csv", "parquet": "parquet", "arrow": "arrow", "sav": "sav", "dta": "dta", "xpt": "xpt"}
@@ -151,7 +152,7 @@ def private_files(masking: Masking) -> dict[str, Writer]:
         {} if swapping is None else {SWAPPING: lambda path: _text(path, swapping.to_json())}
     )
     return {
-        "key.hex": lambda path: _text(path, key.secret.hex() + "\n"),
+        KEY: lambda path: _text(path, key.secret.hex() + "\n"),
         "links.csv": lambda path: _write_links(masking, path),
         **_table_files("truth", masking.truth),
         **_table_files("masked", masking.masked),
@@ -320,12 +321,42 @@ def _dialect(manifest: Manifest) -> Dialect | None:
         raise BadBundle("the manifest is damaged: it does not say how the CSV file is written") from None
 
 
-def read_masking(public: Path, private: Path) -> Masking:
-    """Open a masking from both halves."""
+def read_masking(public: Path, private: Sequence[Path]) -> Masking:
+    """Open a masking from both halves; the private one lies in one of some folders."""
     release, manifest = _steady_release(public, CardAccess())
-    folder = private_half(private, manifest.bundle)
+    holding = (one for one in private if manifest.bundle in private_bundles(one))
+    folder = private_half(next(holding, private[0]), manifest.bundle)
     if CARD not in manifest.files:
         release = replace(release, card=NoiseCard.read(folder / RELEASE_CARD))
+    masking = _inner_masking(folder)
+    return replace(masking, given=(release, _order(folder, masking.truth, release.table)))
+
+
+def series_before(last: Masking, private: Iterable[Path]) -> tuple[Masking, ...]:
+    """Open the releases of a series before its last one, by the private halves in some folders; the latest first.
+
+    All releases of a series have one key. What left is made again from it, so that the public halves are not needed.
+    """
+    if last.key is None or last.number == 1:
+        return ()
+    folders = dict.fromkeys(path.resolve() for path in private)
+    halves = {bundle: folder for folder in folders for bundle in private_bundles(folder)}
+    found = [
+        _inner_masking(private_half(folder, bundle))
+        for bundle, folder in halves.items()
+        if _key_text(folder / bundle / KEY) == last.key.secret.hex()
+    ]
+    series = last.truth.schema.series
+    before = [one for one in found if one.number < last.number and one.truth.schema.series == series]
+    return tuple(sorted(before, key=lambda one: -one.number))
+
+
+def _key_text(path: Path) -> str:
+    return path.read_text(encoding="ascii").strip() if path.exists() else ""
+
+
+def _inner_masking(folder: Path) -> Masking:
+    """Open a masking from its private half; what left of it is made again from the key."""
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     truth, masked = (_stored_table(folder, name) for name in ("truth", "masked"))
     swapping = _read_swapping(folder / SWAPPING)
@@ -334,13 +365,12 @@ def read_masking(public: Path, private: Path) -> Masking:
         masked,
         NoiseCard.read(folder / "card.json"),
         mask=state["mask"],
-        key=Key(bytes.fromhex((folder / "key.hex").read_text(encoding="ascii")), seeded=state["seeded"]),
+        key=Key(bytes.fromhex((folder / KEY).read_text(encoding="ascii")), seeded=state["seeded"]),
         number=state["number"],
         revisions=_read_revisions(folder, len(truth)),
         past=_read_past(folder, state),
         kept=None if state["kept"] is None else np.array(state["kept"], np.int64),
         notes=tuple(state["notes"]),
-        given=(release, _order(folder, truth, release.table)),
         swapping=swapping,
         exchange=None if swapping is None else swapping.exchange,
     )

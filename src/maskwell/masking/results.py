@@ -167,7 +167,7 @@ class Masking:
         """Open a masking again from its two halves."""
         from .release_files import read_masking
 
-        return read_masking(Path(release), Path(private))
+        return read_masking(Path(release), [Path(private)])
 
     @classmethod
     def from_files(

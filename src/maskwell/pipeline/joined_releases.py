@@ -18,15 +18,17 @@ Rows are paired by the cells that both releases show alike. Where several rows a
 `row_pairs`), and the row counts that is found oftener, this release's or the earlier one's. Where noise was added to a
 record's value between the releases nothing agrees to the digit, and its rows are taken to be paired: then the rate is
 an upper bound. It is one too where records were exchanged, as the rows are joined as they were before, and where more
-rows are alike than can be weighed. Releases before the earlier one: their noise on columns that it left out is drawn
-again by its key, columns that they showed in clear count as such. What joined rows give away without a link (sums whose
+rows are alike than can be weighed. Releases before the earlier one count as they left, where their private halves are
+at hand, and their rows are taken to be paired with its own. Of others the noise on columns that the earlier one left
+out is drawn again by its key, columns that they showed in clear count as such; values that were revised since are not
+known any more, and are not tried. What joined rows give away without a link (sums whose
 parts left in different releases, outer records) the audit's own checks see, which are made of the joined rows too.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -39,6 +41,7 @@ from ..attacks.pair_density import laws_on
 from ..attacks.risk import Risk
 from ..card import NoiseCard
 from ..errors import MaskwellError, MaskwellWarning
+from ..keys import Words
 from ..laws import Law
 from ..laws.chain import combined_of
 from ..laws.unknowns import of_columns
@@ -56,7 +59,8 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-EARLIER = "{} (earlier)"  # a column of the earlier release beside those of this one
+EARLIER = " (earlier)"  # a column of the earlier release beside those of this one
+NUMBERED = " (release {})"  # one of a release before it
 MOST_PATTERNS = 64  # of columns that agree: the rows of records with a rarer one are taken to be paired
 
 
@@ -65,7 +69,8 @@ class Joined:
     """The rows of two releases as one masking, the columns that the earlier one adds, and what could not be joined.
 
     `alike` numbers the classes of records whose rows look alike in what both releases show, `patterns` what that is
-    for each record (-1: rows that are taken to be paired); `records` are their numbers in the truth. Where noise was
+    for each record (-1: rows that are taken to be paired); `records` are their numbers in the truth, `names` what the
+    columns that the earlier releases add are called in these. Where noise was
     added to some columns, `one_draw` is a masking in which these have the earlier draw alone, and `redrawn` marks the
     records that have two; `told_once` has the earlier draw alone wherever noise was added to it.
     """
@@ -76,6 +81,7 @@ class Joined:
     alike: Integers
     patterns: Integers
     records: Integers
+    names: Mapping[str, str]
     untried: tuple[str, ...] = ()
     one_draw: Masking | None = None
     redrawn: Bools | None = None
@@ -88,24 +94,35 @@ class Joined:
 
     def added(self) -> tuple[str, ...]:
         """Return the names of the earlier columns that tell more."""
-        return tuple(name.removesuffix(EARLIER.format("")) for name in (*self.fields, *self.clear))
+        return tuple(dict.fromkeys(self.names[one] for one in (*self.fields, *self.clear)))
 
 
-def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[str] = ()) -> Joined:
-    """Put what an earlier release tells beyond this one beside it, for the records that both have."""
+def joined_releases(
+    masking: Masking, earlier: Masking, not_known: Collection[str] = (), before: Sequence[Masking] = ()
+) -> Joined:
+    """Put what earlier releases tell beyond this one beside it, for the records that it and the earlier one have.
+
+    `before` are the releases of the series before the earlier one, as far as they are at hand.
+    """
+    masking, earlier, *before = _texts_as_categories([masking, earlier, *before])
     rows, where = _both_released(masking, earlier)
     truth, shown = masking.truth.take(rows), _released_rows(masking, rows)
-    releases, untried = _releases(masking, earlier)
+    releases, untried = _releases(masking, earlier, before)
     if not _tells_more(masking, earlier, rows, where, not_known):
         releases, untried = [], ()
     card: NoiseCard = replace(masking.card, swapped=None, subsampled=None, records=len(rows))
     alike = patterns = np.zeros(len(rows), np.int64)
-    sides, fields, clear = (truth, shown), list[str](), list[str]()
+    sides, fields, clear, called = (truth, shown), list[str](), list[str](), dict[str, str]()
     nested, redrawn = dict[str, Bools](), np.zeros(len(rows), bool)
-    for number, past in enumerate(releases):
+    done = list[Masking]()
+    for past in releases:
+        is_earlier = past is earlier
+        there = where if is_earlier else _places_in(past, masking.truth, rows)
         for group in _groups(past, not_known):
-            cells = [_Cell.of(name, masking, past, rows, where) for name in group]
-            names = [_free_name(name, sides[0]) for name in group]
+            cells = [_Cell.of(name, masking, past, rows, there) for name in group]
+            cells = [cell.untold(done, masking.truth, past, rows) for cell in cells]
+            ending = NUMBERED.format(past.number) if any(past is one for one in before) else EARLIER
+            names = [_free_name(name, ending, sides[0]) for name in group]
             if not any(cell.tells.any() for cell in cells):
                 continue
             law = past.card.law_of(group[0])
@@ -118,15 +135,17 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
                     nested[cell.name] = nested.get(cell.name, np.zeros(len(rows), bool)) | cell.repeats
                     redrawn |= cell.tells & ~cell.repeats
                 (fields if cell.name in past.card.masked else clear).append(name)
+                called[name] = cell.name
             if law is not None:
                 own = _rename_columns(_of_group(law, group), dict(zip(group, names, strict=True)))
                 card = replace(card, laws=(*card.laws, own))
-        if number == 0:
+        done.append(past)
+        if is_earlier:
             alike, patterns = _alike_rows(masking, past, rows, where)
     order = np.arange(len(rows))
     release = Release(sides[1], card)
     whole = Masking(sides[0], sides[1], card, key=masking.key, given=(release, order))
-    joined = Joined(whole, tuple(fields), tuple(clear), alike, patterns, rows, tuple(untried))
+    joined = Joined(whole, tuple(fields), tuple(clear), alike, patterns, rows, called, tuple(untried))
     if not nested:
         return joined
     single = _without_cells(whole, dict.fromkeys(nested, np.ones(len(rows), bool)))
@@ -142,6 +161,45 @@ def _without_cells(joined: Masking, cells: Mapping[str, Bools]) -> Masking:
         sides = _close_cells(sides, name, closed)
     release = Release(sides[1], joined.card)
     return replace(joined, truth=sides[0], masked=sides[1], given=(release, joined.order))
+
+
+def _texts_as_categories(releases: Sequence[Masking]) -> list[Masking]:
+    """Return releases with texts, but for ids, as categories of the same labels: rows are paired by them too."""
+    schemas = [one.release.table.schema for one in releases]
+    names = {c.name for one in schemas for c in one.columns if c.kind == "text" and "id" not in c.roles}
+    for name in sorted(names):
+        tables = [one.truth for one in releases if name in one.truth.schema]
+        if any(one.schema[name].kind == "text" for one in tables):
+            labels = sorted({label for one in tables for label in _labels(one, name)})
+            releases = [_with_category(one, name, tuple(labels)) for one in releases]
+    return list(releases)
+
+
+def _labels(table: Table, name: str) -> Iterator[str]:
+    import pyarrow as pa
+
+    return (one for one in table.array(name).cast(pa.string()).unique().to_pylist() if one is not None)
+
+
+def _with_category(masking: Masking, name: str, labels: tuple[str, ...]) -> Masking:
+    def changed(table: Table) -> Table:
+        import pyarrow as pa
+
+        if name not in table.schema:
+            return table
+        column = replace(table.schema[name], kind="category", categories=labels)
+        data = table.data.set_column(
+            table.data.schema.get_field_index(name), name, table.array(name).cast(pa.string())
+        )
+        return replace(table, schema=table.schema.changed({name: column}), data=data)
+
+    release = Release(changed(masking.release.table), masking.release.card)
+    return replace(
+        masking,
+        truth=changed(masking.truth),
+        masked=changed(masking.masked),
+        given=(release, masking.order),
+    )
 
 
 def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
@@ -242,7 +300,7 @@ def _tells_more(
     One that only adds noise tells nothing beside it, however much more the earlier one told.
     """
     for column in masking.release.table.schema.columns:
-        if not column.may_be_known or column.name in not_known or column.kind == "text":
+        if not column.may_be_known or column.name in not_known or column.roles & {"id", "group"}:
             continue
         if column.name not in earlier.release.table.schema:
             return True
@@ -252,7 +310,27 @@ def _tells_more(
     return False
 
 
-def _releases(masking: Masking, earlier: Masking) -> tuple[list[Masking], tuple[str, ...]]:
+def _releases(
+    masking: Masking, earlier: Masking, before: Sequence[Masking]
+) -> tuple[list[Masking], tuple[str, ...]]:
+    """Return the earlier releases, the first one first, and what cannot be joined.
+
+    Those that are at hand count as they left. Of others what the earlier one does not show is drawn again by its key;
+    values that were revised since are not known any more.
+    """
+    if {one.number for one in before} == set(range(1, earlier.number)):
+        return [*sorted(before, key=lambda one: one.number), earlier], ()
+    found, untried = _redrawn_past(masking, earlier)
+    untried += tuple(
+        f"{name}: {len(values):,} values were others in a release before the earlier one, whose private folder is not "
+        "at hand (name it in earlier_private)"
+        for name, values in earlier.past.originals.items()
+        if values and name in earlier.truth.schema
+    )
+    return [*sorted(before, key=lambda one: one.number), *found], untried
+
+
+def _redrawn_past(masking: Masking, earlier: Masking) -> tuple[list[Masking], tuple[str, ...]]:
     """Return the earlier release, and what those before it showed and it did not, drawn again by its key."""
     from ..calibration.trials import ResolvedTrial
 
@@ -311,7 +389,7 @@ def _groups(past: Masking, not_known: Collection[str]) -> Iterator[tuple[str, ..
     totals = {total for total, _ in past.card.recomputed}
 
     def counts(column: Column) -> bool:
-        if column.name in totals or column.drop or column.kind == "text" or column.roles & {"id", "group"}:
+        if column.name in totals or column.drop or column.roles & {"id", "group"}:
             return False
         return column.name in past.card.masked or (column.may_be_known and column.name not in not_known)
 
@@ -362,19 +440,43 @@ class _Cell:
             tells = ~same[1] if is_masked else ~same[0]
             repeats = same[0] & ~same[1] & is_masked & _same_draws(name, masking, past, rows, where)
         columns = (past.truth.schema[name], past.masked.schema[name])
-        return cls(name, columns, (values[0], values[1]), (status[0], status[1]), tells, repeats)
+        left = where >= 0
+        return cls(
+            name, columns, (values[0], values[1]), (status[0], status[1]), tells & left, repeats & left
+        )
+
+    def untold(self, done: Sequence[Masking], truth: Table, past: Masking, rows: Integers) -> _Cell:
+        """Return the cell without what releases before this one have told: the same value by the same draw, or more."""
+        tells, here = self.tells, _places_in(past, truth, rows)
+        for other in done:
+            there = _places_in(other, truth, rows)
+            if self.name not in other.release.table.schema:
+                continue
+            values, status = other.truth.floats(self.name)[there], other.truth.status(self.name)[there]
+            told = _same(self.values[0], self.status[0], values, status) & (there >= 0)
+            if self.name in other.card.masked:
+                told &= self.name in past.card.masked
+                told &= (_tags(self.name, other, there) == _tags(self.name, past, here)).all(axis=1)
+            tells = tells & ~told
+        return replace(self, tells=tells)
+
+
+def _places_in(past: Masking, truth: Table, rows: Integers) -> Integers:
+    """Return where some records stand in the truth of an earlier release, -1 where they are not in it."""
+    pairing = RecordPairing.of(past.truth, truth)
+    left = np.zeros(len(past.truth), bool)
+    left[past.order] = True
+    return np.where(pairing.known[rows] & left[pairing.where[rows]], pairing.where[rows], -1)
 
 
 def _same_draws(name: str, masking: Masking, past: Masking, rows: Integers, where: Integers) -> Bools:
     """Return where the noise of a cell goes on from the earlier one: other draws have nothing in common with it."""
-    now, before = (
-        revisions.get(name, np.zeros((len(table), 2), np.uint64))[at]
-        for revisions, table, at in (
-            (masking.revisions, masking.truth, rows),
-            (past.revisions, past.truth, where),
-        )
-    )
-    return np.asarray((now == before).all(axis=1))
+    return np.asarray((_tags(name, masking, rows) == _tags(name, past, where)).all(axis=1))
+
+
+def _tags(name: str, masking: Masking, rows: Integers) -> Words:
+    """Return what the noise of cells is drawn from."""
+    return masking.revisions.get(name, np.zeros((len(masking.truth), 2), np.uint64))[rows]
 
 
 def _same(values: Floats, status: Any, other: Floats, closed: Any) -> Bools:
@@ -416,10 +518,10 @@ def _close_cells(sides: tuple[Table, Table], name: str, closed: Bools) -> tuple[
     return known, shown
 
 
-def _free_name(name: str, table: Table) -> str:
-    found = EARLIER.format(name)
+def _free_name(name: str, ending: str, table: Table) -> str:
+    found = f"{name}{ending}"
     while found in table.schema:
-        found = EARLIER.format(found)
+        found = f"{found}{ending}"
     return found
 
 
@@ -446,11 +548,7 @@ def _alike_rows(
     """
     now, before = masking.release.table, earlier.release.table
     both = [
-        name
-        for name in now.names
-        if name in before.schema
-        and not now.schema[name].roles & {"id", "group"}
-        and now.schema[name].kind != "text"
+        name for name in now.names if name in before.schema and not now.schema[name].roles & {"id", "group"}
     ]
     agrees, is_nested = np.zeros((len(rows), len(both)), bool), np.zeros(len(rows), bool)
     shown = np.zeros((len(rows), len(both)), np.int64)

@@ -64,6 +64,9 @@ class MaskingSetting:
         None  # records of the whole file, where the table is a part of it that stands for it
     )
     kept: KeptTrials | None = field(default=None, repr=False)  # draws of rehearsals, of earlier runs too
+    before: tuple[Masking, ...] = field(
+        default=(), repr=False
+    )  # releases of the series before the earlier one
     aim: float | None = (
         None  # the rate of one record at a time that noise is searched for, where groups ask for less
     )

@@ -11,6 +11,7 @@ from ..errors import BadPlan, nearest, raise_all
 from ..io import conform_proposed, conform_raw, load, proposal_of
 from ..io.bundle import check_halves, private_bundles
 from ..masking import Masking, apply
+from ..masking.release_files import read_masking, series_before
 from ..plan import InputPlan, MaskPlan, NoisePlan, OutputPlan
 from ..schema import Column, Schema
 
@@ -132,7 +133,16 @@ def earlier_of(target: OutputPlan) -> Masking | None:
     """Open the earlier release that a plan names."""
     if target.earlier is None:
         return None
-    return Masking.read(release=target.earlier, private=target.earlier_private or target.private)
+    return read_masking(target.earlier, _private_folders(target))
+
+
+def before_of(target: OutputPlan, earlier: Masking | None) -> tuple[Masking, ...]:
+    """Open the releases of the series before the earlier one, those whose private halves lie where the plan says."""
+    return () if earlier is None else series_before(earlier, _private_folders(target))
+
+
+def _private_folders(target: OutputPlan) -> list[Path]:
+    return [*target.earlier_private, target.private]
 
 
 def read_targets(path: Path, schema: Schema, plan: Any) -> Table:

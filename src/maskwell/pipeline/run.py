@@ -23,7 +23,7 @@ from .intruders import card_risk, intruders_of, named_intruders
 from .known_columns import sensitive_words
 from .meet_tolerance import MaskingSetting, meet
 from .outcome import Advice, Outcome
-from .plan_files import check_folders, earlier_of, read_input, unrelated_releases
+from .plan_files import before_of, check_folders, earlier_of, read_input, unrelated_releases
 from .preconditions import check_models, check_swap, is_refused_anyway, not_possible, refused_at_once
 from .progress import Progress, Refusal, Stages, Tried
 from .reassembly import coverage_words
@@ -154,6 +154,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Mask
     """Read the data and resolve the plan on it, refusing what cannot be done before any noise is drawn."""
     with stages.stage("read"):
         earlier, table = earlier_of(plan.output), read_input(plan)
+        before = before_of(plan.output, earlier)
         if key is not None:
             check_given_key(plan, table, key)
     with stages.stage("check"):
@@ -193,6 +194,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Mask
         keeps_key,
         part,
         on_all,
+        before=before,
     )
     return case, mind
 

@@ -33,7 +33,7 @@ def study_plan(plan: AnyPlan) -> AnyPlan:
         release=study_folder(own.release),
         private=study_folder(own.private),
         earlier=None if own.earlier is None else study_folder(own.earlier),
-        earlier_private=None if own.earlier_private is None else study_folder(own.earlier_private),
+        earlier_private=tuple(map(study_folder, own.earlier_private)),
     )
     return replace(plan, output=output)
 

@@ -129,7 +129,7 @@ def _joins(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
     """Let who knows the law attack this release and the earlier ones together, where these tell more."""
     if case.earlier is None or not case.judge.met(risks):
         return _Further()
-    joined = joined_releases(masking, case.earlier, case.plan.targets.not_known)
+    joined = joined_releases(masking, case.earlier, case.plan.targets.not_known, case.before)
     untried = tuple(f"joined with the earlier release, not tried: {one}" for one in joined.untried)
     if not joined.added():
         return _Further(not_judged=untried)
@@ -141,7 +141,8 @@ def _joins(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
         )
         return _Further(not_judged=(f"{nobody}: leave [[intruders]] out of the plan", *untried))
     risk = joined_risk(case.intruders[name], joined, risks[name])
-    whom = f"{name}, and has the earlier release with {columns}"
+    which = "releases" if case.before else "release"
+    whom = f"{name}, and has the earlier {which} with {columns}"
     beyond = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
     note = f"{whom}, finds {risk.rate:.1%}, where {name} finds {risks[name].rate:.1%}"
     if beyond:

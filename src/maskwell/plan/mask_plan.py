@@ -56,17 +56,21 @@ class InputPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPlan:
-    """Where to write: the public folder, the private folder, and the earlier release to nest in."""
+    """Where to write: the public folder, the private folder, and the earlier release to nest in.
+
+    `earlier_private` are the folders with the private halves of the earlier release and of those before it, where they
+    are not in this plan's own.
+    """
 
     release: Path
     private: Path
     format: str | None = None
     earlier: Path | None = None
-    earlier_private: Path | None = None
+    earlier_private: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         problems = _format_problems(self.format, [name for name in FORMATS if name != "sas7bdat"])
-        if self.earlier_private is not None and self.earlier is None:
+        if self.earlier_private and self.earlier is None:
             problems.append("earlier_private needs earlier too: the folder of the release it belongs to")
         raise_all(problems, BadPlan)
 

@@ -30,6 +30,9 @@ def section_of(kind: Any, given: Any, where: str, folder: Path, problems: list[s
 
 def _resolve_value(value: Any, hint: Any, folder: Path) -> Any:
     """Allow one name where a list of them is wanted, and put paths where the plan lies."""
+    if hint == tuple[Path, ...] and isinstance(value, str | Path | list):
+        given = value if isinstance(value, list) else [value]
+        return tuple(folder / one if isinstance(one, str | Path) else one for one in given)
     if isinstance(value, str | Path) and value and Path in (get_args(hint) or (hint,)):
         return folder / value
     if isinstance(value, str) and hint in (tuple[str, ...], tuple[str, ...] | None):
@@ -63,7 +66,7 @@ def plain(value: Any) -> Any:
 def section_data(section: Any) -> dict[str, Any]:
     """Return a section as plain data; what is not set is left out."""
     values = {item.name: getattr(section, item.name) for item in fields(section)}
-    return {name: plain(value) for name, value in values.items() if value not in (None, "", {})}
+    return {name: plain(value) for name, value in values.items() if value not in (None, "", {}, ())}
 
 
 def unknown(given: Mapping[str, Any], known: Any, where: str) -> list[str]:
@@ -116,6 +119,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 _WORDS: dict[Any, str] = {
     Path: "a path",
+    tuple[Path, ...]: "a path, or a list of paths",
     str: "text",
     bool: "true or false",
     int: "a whole number",
