@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 # How much a reader must mind: nothing to do, something to look at, figures that must not be used as they stand.
 Severity = Literal["info", "caution", "failure"]
 
@@ -78,4 +80,4 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    return value.item() if hasattr(value, "item") else value
+    return value.item() if isinstance(value, np.generic) else value

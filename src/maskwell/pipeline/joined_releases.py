@@ -41,15 +41,15 @@ from ..attacks.pair_density import laws_on
 from ..attacks.risk import Risk
 from ..card import NoiseCard
 from ..errors import MaskwellError, MaskwellWarning
-from ..keys import Words
 from ..laws import Law
 from ..laws.chain import combined_of
 from ..laws.unknowns import of_columns
 from ..masking import apply
 from ..masking.history import RecordPairing
 from ..masking.results import Masking, Release, labels_of
-from ..schema import MISSING, Column
-from ..table import Table, to_arrow
+from ..schema import Column
+from ..table import Table
+from .joined_cells import Cell, places_in, same_values, texts_as_categories, with_cells, without_cells
 from .row_pairs import ReleaseRows, can_be_weighed, pair_shares
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def joined_releases(
 
     `before` are the releases of the series before the earlier one, as far as they are at hand.
     """
-    masking, earlier, *before = _texts_as_categories([masking, earlier, *before])
+    masking, earlier, *before = texts_as_categories([masking, earlier, *before])
     rows, where = _both_released(masking, earlier)
     truth, shown = masking.truth.take(rows), _released_rows(masking, rows)
     releases, untried = _releases(masking, earlier, before)
@@ -117,9 +117,9 @@ def joined_releases(
     done = list[Masking]()
     for past in releases:
         is_earlier = past is earlier
-        there = where if is_earlier else _places_in(past, masking.truth, rows)
+        there = where if is_earlier else places_in(past, masking.truth, rows)
         for group in _groups(past, not_known):
-            cells = [_Cell.of(name, masking, past, rows, there) for name in group]
+            cells = [Cell.of(name, masking, past, rows, there) for name in group]
             cells = [cell.untold(done, masking.truth, past, rows) for cell in cells]
             ending = NUMBERED.format(past.number) if any(past is one for one in before) else EARLIER
             names = [_free_name(name, ending, sides[0]) for name in group]
@@ -130,7 +130,7 @@ def joined_releases(
                 untried += (f"{', '.join(group)}: {law.form} has no density",)
                 continue
             for cell, name in zip(cells, names, strict=True):
-                sides = _with_cells(sides, cell, name)
+                sides = with_cells(sides, cell, name)
                 if cell.repeats.any() and card.law_of(cell.name) is not None:
                     nested[cell.name] = nested.get(cell.name, np.zeros(len(rows), bool)) | cell.repeats
                     redrawn |= cell.tells & ~cell.repeats
@@ -148,58 +148,10 @@ def joined_releases(
     joined = Joined(whole, tuple(fields), tuple(clear), alike, patterns, rows, called, tuple(untried))
     if not nested:
         return joined
-    single = _without_cells(whole, dict.fromkeys(nested, np.ones(len(rows), bool)))
+    single = without_cells(whole, dict.fromkeys(nested, np.ones(len(rows), bool)))
     if not redrawn.any():
         return replace(joined, masking=single)
-    return replace(joined, one_draw=single, redrawn=redrawn, told_once=_without_cells(whole, nested))
-
-
-def _without_cells(joined: Masking, cells: Mapping[str, Bools]) -> Masking:
-    """Close cells of some columns on both sides: they tell nothing beside the earlier ones."""
-    sides = joined.truth, joined.masked
-    for name, closed in cells.items():
-        sides = _close_cells(sides, name, closed)
-    release = Release(sides[1], joined.card)
-    return replace(joined, truth=sides[0], masked=sides[1], given=(release, joined.order))
-
-
-def _texts_as_categories(releases: Sequence[Masking]) -> list[Masking]:
-    """Return releases with texts, but for ids, as categories of the same labels: rows are paired by them too."""
-    schemas = [one.release.table.schema for one in releases]
-    names = {c.name for one in schemas for c in one.columns if c.kind == "text" and "id" not in c.roles}
-    for name in sorted(names):
-        tables = [one.truth for one in releases if name in one.truth.schema]
-        if any(one.schema[name].kind == "text" for one in tables):
-            labels = sorted({label for one in tables for label in _labels(one, name)})
-            releases = [_with_category(one, name, tuple(labels)) for one in releases]
-    return list(releases)
-
-
-def _labels(table: Table, name: str) -> Iterator[str]:
-    import pyarrow as pa
-
-    return (one for one in table.array(name).cast(pa.string()).unique().to_pylist() if one is not None)
-
-
-def _with_category(masking: Masking, name: str, labels: tuple[str, ...]) -> Masking:
-    def changed(table: Table) -> Table:
-        import pyarrow as pa
-
-        if name not in table.schema:
-            return table
-        column = replace(table.schema[name], kind="category", categories=labels)
-        data = table.data.set_column(
-            table.data.schema.get_field_index(name), name, table.array(name).cast(pa.string())
-        )
-        return replace(table, schema=table.schema.changed({name: column}), data=data)
-
-    release = Release(changed(masking.release.table), masking.release.card)
-    return replace(
-        masking,
-        truth=changed(masking.truth),
-        masked=changed(masking.masked),
-        given=(release, masking.order),
-    )
+    return replace(joined, one_draw=single, redrawn=redrawn, told_once=without_cells(whole, nested))
 
 
 def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
@@ -304,7 +256,7 @@ def _tells_more(
             continue
         if column.name not in earlier.release.table.schema:
             return True
-        cell = _Cell.of(column.name, masking, earlier, rows, where)
+        cell = Cell.of(column.name, masking, earlier, rows, where)
         if bool((cell.tells & ~cell.repeats).any()):
             return True
     return False
@@ -409,115 +361,6 @@ def _of_group(law: Law, group: tuple[str, ...]) -> Law:
     return cast(Law, of_columns(whole, [whole.columns.index(name) for name in group]))
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """One column of an earlier release: its cells, and where they tell what this release does not.
-
-    `repeats` are cells of this release that tell nothing beside the earlier ones: the same value with more noise.
-    """
-
-    name: str
-    columns: tuple[Column, Column]
-    values: tuple[Floats, Floats]
-    status: tuple[Any, Any]
-    tells: Bools
-    repeats: Bools
-
-    @classmethod
-    def of(cls, name: str, masking: Masking, past: Masking, rows: Integers, where: Integers) -> _Cell:
-        before = (past.truth, past.unswapped)
-        values = tuple(table.floats(name)[where] for table in before)
-        status = tuple(table.status(name)[where] for table in before)
-        tells, repeats = np.ones(len(rows), bool), np.zeros(len(rows), bool)
-        if name in masking.release.table.schema:
-            same = [
-                _same(table.floats(name)[rows], table.status(name)[rows], value, closed)
-                for table, value, closed in zip(
-                    (masking.truth, masking.unswapped), values, status, strict=True
-                )
-            ]
-            is_masked = name in masking.card.masked
-            tells = ~same[1] if is_masked else ~same[0]
-            repeats = same[0] & ~same[1] & is_masked & _same_draws(name, masking, past, rows, where)
-        columns = (past.truth.schema[name], past.masked.schema[name])
-        left = where >= 0
-        return cls(
-            name, columns, (values[0], values[1]), (status[0], status[1]), tells & left, repeats & left
-        )
-
-    def untold(self, done: Sequence[Masking], truth: Table, past: Masking, rows: Integers) -> _Cell:
-        """Return the cell without what releases before this one have told: the same value by the same draw, or more."""
-        tells, here = self.tells, _places_in(past, truth, rows)
-        for other in done:
-            there = _places_in(other, truth, rows)
-            if self.name not in other.release.table.schema:
-                continue
-            values, status = other.truth.floats(self.name)[there], other.truth.status(self.name)[there]
-            told = _same(self.values[0], self.status[0], values, status) & (there >= 0)
-            if self.name in other.card.masked:
-                told &= self.name in past.card.masked
-                told &= (_tags(self.name, other, there) == _tags(self.name, past, here)).all(axis=1)
-            tells = tells & ~told
-        return replace(self, tells=tells)
-
-
-def _places_in(past: Masking, truth: Table, rows: Integers) -> Integers:
-    """Return where some records stand in the truth of an earlier release, -1 where they are not in it."""
-    pairing = RecordPairing.of(past.truth, truth)
-    left = np.zeros(len(past.truth), bool)
-    left[past.order] = True
-    return np.where(pairing.known[rows] & left[pairing.where[rows]], pairing.where[rows], -1)
-
-
-def _same_draws(name: str, masking: Masking, past: Masking, rows: Integers, where: Integers) -> Bools:
-    """Return where the noise of a cell goes on from the earlier one: other draws have nothing in common with it."""
-    return np.asarray((_tags(name, masking, rows) == _tags(name, past, where)).all(axis=1))
-
-
-def _tags(name: str, masking: Masking, rows: Integers) -> Words:
-    """Return what the noise of cells is drawn from."""
-    return masking.revisions.get(name, np.zeros((len(masking.truth), 2), np.uint64))[rows]
-
-
-def _same(values: Floats, status: Any, other: Floats, closed: Any) -> Bools:
-    return np.asarray((status == closed) & ((values == other) | (np.isnan(values) & np.isnan(other))))
-
-
-def _with_cells(sides: tuple[Table, Table], cell: _Cell, name: str) -> tuple[Table, Table]:
-    """Put a column of the earlier release beside the present ones, missing where it tells nothing more."""
-    roles = frozenset({"key"})
-    out = []
-    for table, column, values, status in zip(sides, cell.columns, cell.values, cell.status, strict=True):
-        closed = np.where(cell.tells, status, MISSING).astype(np.uint8)
-        out.append(_append_column(table, replace(column, name=name, roles=roles, drop=False), values, closed))
-    return out[0], out[1]
-
-
-def _append_column(table: Table, column: Column, values: Floats, status: npt.NDArray[np.uint8]) -> Table:
-    data = table.data.append_column(
-        column.name, to_arrow(column, np.where(status > 0, np.nan, values), status)
-    )
-    closed = {**table.closed, column.name: status} if status.any() else table.closed
-    schema = replace(table.schema, columns=(*table.schema.columns, column))
-    return replace(table, schema=schema, data=data, closed=closed)
-
-
-def _close_cells(sides: tuple[Table, Table], name: str, closed: Bools) -> tuple[Table, Table]:
-    known, shown = (
-        table.with_columns(
-            {
-                name: (
-                    table.schema[name],
-                    np.where(closed, np.nan, table.floats(name)),
-                    np.where(closed, MISSING, table.status(name)).astype(np.uint8),
-                )
-            }
-        )
-        for table in sides
-    )
-    return known, shown
-
-
 def _free_name(name: str, ending: str, table: Table) -> str:
     found = f"{name}{ending}"
     while found in table.schema:
@@ -553,9 +396,9 @@ def _alike_rows(
     agrees, is_nested = np.zeros((len(rows), len(both)), bool), np.zeros(len(rows), bool)
     shown = np.zeros((len(rows), len(both)), np.int64)
     for j, name in enumerate(both):
-        cell = _Cell.of(name, masking, earlier, rows, where)
+        cell = Cell.of(name, masking, earlier, rows, where)
         values, status = masking.unswapped.floats(name)[rows], masking.unswapped.status(name)[rows]
-        agrees[:, j] = _same(values, status, cell.values[1], cell.status[1])
+        agrees[:, j] = same_values(values, status, cell.values[1], cell.status[1])
         is_nested |= cell.repeats & (name in earlier.card.masked)
         looks = np.column_stack([np.nan_to_num(values, nan=0.0), status.astype(np.float64)])
         shown[:, j] = np.unique(looks, axis=0, return_inverse=True)[1].ravel()
