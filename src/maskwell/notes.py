@@ -53,6 +53,11 @@ class Note:
         figures = {name: _plain(value) for name, value in self.figures.items()}
         return {"code": self.code, "severity": self.severity, "figures": figures, "text": str(self)}
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Note:
+        """Build it from plain data: severity and sentence follow from the code and its figures."""
+        return cls(data["code"], {name: _stored(value) for name, value in data["figures"].items()})
+
 
 def words_of(room: str) -> Mapping[str, Wording]:
     """Return the table of words of a room."""
@@ -68,6 +73,14 @@ def has_code(notes: Iterable[Note], *codes: str) -> bool:
 def texts(notes: Iterable[Note]) -> tuple[str, ...]:
     """Return the sentences."""
     return tuple(map(str, notes))
+
+
+def _stored(value: Any) -> Any:
+    """Return a figure as a note holds it: lists are tuples, notes among the figures are notes."""
+    if isinstance(value, dict):
+        is_note = {"code", "figures"} <= value.keys()
+        return Note.from_dict(value) if is_note else {name: _stored(one) for name, one in value.items()}
+    return tuple(map(_stored, value)) if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:
