@@ -78,5 +78,5 @@ def test_numbers_of_numpy_are_numbers():
     ("below", "at_most"), [(0, 0.1), (2.5, 0.1), (True, 0.1), (3, 1.5), (3, "0.1"), (3, None)]
 )
 def test_a_chance_of_h_needs_a_count_and_a_share(below, at_most):
-    with pytest.raises(BadPlan, match=r"^ProbH takes a (whole number|share) "):
+    with pytest.raises(BadPlan, match=r"^prob_h takes a (whole number|share) "):
         ProbH(below, at_most)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..schema import Column
-from ..words.io import share_phrase, spike_phrase, word_phrase
+from ..words.io import present_share, spike_phrase, word_phrase
 from ..words.phrases import number_text
 from .column_names import says_code, says_group, says_id, says_weight
 from .column_profile import MOST_NUMBER_CATEGORIES, Counts, Facts, Floats
@@ -108,12 +108,12 @@ def with_literals(draft: Draft) -> Draft:
             len(p) for word, p in zip(facts.literals, facts.literal_places, strict=True) if word in usual
         ]
         listed = ", ".join(json.dumps(literal, ensure_ascii=False) for literal in usual)
-        share = share_phrase(sum(counts), facts.present)
+        share = present_share(sum(counts), facts.present)
         found = f"{share} of the values are {listed}, among numbers"
         draft = draft.asked("code", found, ": taken as missing; right?")
     for word, places in zip(facts.literals, facts.literal_places, strict=True):
         if word not in usual:
-            figures = {"word": word, "records": len(places), "first": int(places[0]) + 1}
+            figures: dict[str, Any] = {"word": word, "records": len(places), "first": int(places[0]) + 1}
             found = f"{word_phrase(**figures)}, a word among numbers"
             draft = draft.asked("word", found, ": taken as missing; right?", figures=figures)
     return draft
@@ -143,7 +143,11 @@ def with_spikes(draft: Draft) -> Draft:
         return draft
     counts = facts.counts[np.searchsorted(facts.support, spikes)].tolist()
     written = [number_text(value) for value in spikes]
-    said = {"codes": tuple(map(float, spikes)), "counts": tuple(counts), "present": facts.present}
+    said: dict[str, Any] = {
+        "codes": tuple(map(float, spikes)),
+        "counts": tuple(counts),
+        "present": facts.present,
+    }
     may_be_top = not is_category and bool(spikes[-1] == facts.support[-1])
     asks = ": a code for no value? Then switch on missing"
     if is_category:
@@ -247,7 +251,7 @@ def with_pile_ups(draft: Draft) -> Draft:
             ": real zeros? Then nothing is to do, noise hides who has none; if 0 says that there is no value, "
             "add missing = [0]"
         )
-        found = f"{share_phrase(count, draft.facts.present)} of the values are 0"
+        found = f"{present_share(count, draft.facts.present)} of the values are 0"
         draft = draft.asked("zeros", found, asks, figures={"share": count / draft.facts.present})
     for what, end, i in (("top", "largest", -1), ("bottom", "smallest", 0)):
         if support[i] == 0:
@@ -265,7 +269,7 @@ def _with_pile_up(draft: Draft, what: str, end: str, value: float, count: int) -
         asks += f"; a code for no value? Then add missing = [{shown}]"
     return draft.asked(
         "pile-up",
-        f"{share_phrase(count, draft.facts.present)} of the values are {shown}, the {end}",
+        f"{present_share(count, draft.facts.present)} of the values are {shown}, the {end}",
         asks,
         suggestion=f"{what} = {shown}",
         figures={"end": what, "share": count / draft.facts.present, "may_be_missing": may_be_missing},

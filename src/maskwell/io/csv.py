@@ -167,7 +167,7 @@ def write_csv(table: Table, path: Path, delimiter: str | None = None) -> None:
     """Write a table in its dialect; warn of texts that a spreadsheet would run."""
     dialect = dialect_of(table, delimiter)
     if said := formula_warning(table):
-        warnings.warn(said, MaskwellWarning, stacklevel=4)
+        warnings.warn(str(said), MaskwellWarning, stacklevel=4)
     with path.open("wb") as file, ThreadPoolExecutor(os.cpu_count()) as pool:
         if dialect.bom:
             file.write(codecs.BOM_UTF8)

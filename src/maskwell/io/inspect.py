@@ -101,13 +101,16 @@ class SchemaProposal:
         is_asked = finding.kind in _QUESTIONS and (finding.kind in _ALWAYS_ASKED or finding.suggestion)
         return Note(_QUESTIONS[finding.kind]) if is_asked else None
 
-    def to_toml(self) -> str:
-        """Write the schema with the findings above their columns and the suggestions as lines commented out."""
+    def to_toml(self, *head: str) -> str:
+        """Write the schema with the findings above their columns and the suggestions as lines commented out.
+
+        `head` are lines to stand first, of comment.
+        """
         notes = {name: [f"{f.kind}: {f.said}" for f in self.of(name)] for name in self.schema.names}
         blocks = self.schema.to_toml(notes).rstrip("\n").split("\n\n")
-        head = ["# A proposal by maskwell inspect: check every line, the roles above all."]
-        head += [f"# {finding.kind}: {finding.said}" for finding in self.of(None)]
-        blocks[0] = "\n".join([*head, blocks[0]])
+        first = head or ("# A proposal by maskwell inspect: check every line, the roles above all.",)
+        first += tuple(f"# {finding.kind}: {finding.said}" for finding in self.of(None))
+        blocks[0] = "\n".join([*first, blocks[0]])
         for i, name in enumerate(self.schema.names, 1):
             blocks[i] += "".join(
                 f"\n# {finding.suggestion}" for finding in self.of(name) if finding.suggestion

@@ -57,16 +57,12 @@ def mask_by_plan(plan: MaskPlan, *, seed: int | None = None, progress: Progress 
     return apply(plan.mask(table.schema), table, seed=seed, earlier=earlier, progress=progress)
 
 
-def unrelated_releases(plan: MaskPlan) -> list[str]:
+def unrelated_releases(plan: MaskPlan) -> list[Note]:
     """Say where earlier releases lie in the private folder and the new noise would be independent of theirs."""
     count = len(private_bundles(plan.output.private))
     if plan.output.earlier is not None or not count:
         return []
-    some = f"{count:,} earlier release{'s' if count > 1 else ''}"
-    return [
-        f"the private folder holds {some}: if of the same records, name the last as earlier, or whoever holds "
-        "both averages part of the noise out"
-    ]
+    return [Note("pipeline.unrelated_releases", {"count": count})]
 
 
 def read_input(plan: NoisePlan) -> Table:

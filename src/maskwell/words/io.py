@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ..notes import Wording
-from .phrases import listed, number_text
+from .phrases import comma_list, number_text, plural
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
 
@@ -34,7 +34,7 @@ def _name_of_several_alphabets(*, place: int, name: str, alphabets: Iterable[str
 
 
 def _missing_codes(*, column: str, codes: Iterable[str]) -> str:
-    return f"column {column!r}: missing codes taken from the file ({listed(codes)})"
+    return f"column {column!r}: missing codes taken from the file ({comma_list(codes)})"
 
 
 def _off_unit(*, column: str, count: int, unit: float) -> str:
@@ -45,7 +45,7 @@ def _column_undecided(*, column: str, questions: Iterable[object]) -> str:
     return f"column {column!r} is undecided: {' '.join(map(str, questions))}"
 
 
-def share_phrase(count: int, present: int) -> str:
+def present_share(count: int, present: int) -> str:
     """Write a count as a share of the values present, or as it is where the share is tiny."""
     share = count / present
     return f"{share:.1%}" if share >= 0.001 else f"{count:,}"
@@ -53,8 +53,8 @@ def share_phrase(count: int, present: int) -> str:
 
 def spike_phrase(*, codes: Sequence[float], counts: Sequence[int], present: int) -> str:
     """Say what share of the values each of some codes has."""
-    return listed(
-        f"{share_phrase(count, present)} are {number_text(code)}"
+    return comma_list(
+        f"{present_share(count, present)} are {number_text(code)}"
         for count, code in zip(counts, codes, strict=True)
     )
 
@@ -68,6 +68,16 @@ def word_phrase(*, word: str, records: int, first: int) -> str:
 def chance_phrase(chance: float) -> str:
     """Write the share that chance would give."""
     return f"{chance:.1%}" if chance >= 0.001 else "under 0.1%"
+
+
+def _formulas(*, columns: Sequence[str]) -> str:
+    named = plural(
+        len(columns), f"column {columns[0]!r} has", f"columns {', '.join(map(repr, columns))} have"
+    )
+    return (
+        f"{named} texts that begin with =, +, - or @, which a spreadsheet runs as formulas when it opens a CSV file: "
+        "import what is not a number as text"
+    )
 
 
 def _question(text: str, meaning: str) -> Wording:
@@ -122,6 +132,7 @@ WORDS: dict[str, Wording] = {
         "a category column whose categories were taken from the data",
     ),
     "io.off_unit": Wording(_off_unit, "caution", "values that are no multiples of their column's unit"),
+    "io.formulas": Wording(_formulas, "caution", "texts that a spreadsheet would run as formulas"),
     "io.pandas_index": Wording(
         "the index of the pandas frame is not data and was left out", "info", "a pandas frame with an index"
     ),

@@ -6,47 +6,50 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..notes import Wording
-from .phrases import listed, plural
+from .phrases import comma_list, plural
 
 
 def _unmasked(*, columns: Iterable[str]) -> str:
-    return f"released unmasked: {listed(columns)}"
+    return f"released unmasked: {comma_list(columns)}"
 
 
 def _rounded(*, columns: Iterable[str]) -> str:
-    return f"rounded to their units: {listed(columns)}"
+    return f"rounded to their units: {comma_list(columns)}"
 
 
 def _alone_in_block(*, count: int, blocks: Iterable[str]) -> str:
     who = plural(count, "1 record is alone in its", f"{count:,} records are alone in their")
-    return f"{who} block ({listed(blocks)}): no noise hides {plural(count, 'it', 'them')}"
+    return f"{who} block ({comma_list(blocks)}): no noise hides {plural(count, 'it', 'them')}"
 
 
 def _shown_before(*, columns: Iterable[str]) -> str:
-    return f"an earlier release showed {listed(columns)} in clear: noise hides nothing of its records there"
+    return (
+        f"an earlier release showed {comma_list(columns)} in clear: noise hides nothing of its records there"
+    )
 
 
 def _exchange(
     *, records: int, share: float, blocks: Iterable[str], columns: Iterable[str], swaps: int
 ) -> str:
-    within = f"blocks of {listed(blocks)}" if blocks else "the whole file"
+    within = f"blocks of {comma_list(blocks)}" if blocks else "the whole file"
     return (
         f"{records:,} records ({100 * share:.2g}%) exchanged within {within}: "
-        f"{listed(columns)} of {swaps:,} pair{'s' if swaps > 1 else ''}"
+        f"{comma_list(columns)} of {swaps:,} pair{'s' if swaps > 1 else ''}"
     )
 
 
 def two_rates_phrase(rest: Iterable[str], exempt: str | None) -> str:
     """Say what the two rates after an exchange mean, and which of them the tolerance was held against."""
     said = (
-        f"his record: the row in which {listed(rest)} is the target's; "
+        f"his record: the row in which {comma_list(rest)} is the target's; "
         "his values: the row that carries the exchanged ones"
     )
     return f"{said}; the larger counts" if exempt is None else f"{said}, which does not count: {exempt}"
 
 
 def _links_by_exchange(*, attack: str, tolerance: str, before: float, after: float) -> str:
-    return f"swapped against {attack} ({tolerance}): {before:,.1f} correct links before, {after:,.1f} after, ties shared"
+    links = f"{before:,.1f} correct links before, {after:,.1f} after, ties shared"
+    return f"swapped against {attack} ({tolerance}): {links}"
 
 
 def _rates_after_exchange(*, record: float, values: float, rest: Iterable[str], exempt: str | None) -> str:
@@ -59,7 +62,7 @@ def _rates_after_exchange(*, record: float, values: float, rest: Iterable[str], 
 def _exchanged_beside(*, columns: Iterable[str]) -> str:
     return (
         "exchanged beside the compared fields, because masked together, adding up or computed from one another: "
-        f"{listed(columns)}"
+        f"{comma_list(columns)}"
     )
 
 
@@ -70,8 +73,9 @@ def _not_exchanged(*, reasons: Mapping[str, Any]) -> str:
 
 def _perhaps_computed(*, columns: Iterable[str], sources: Iterable[str]) -> str:
     return (
-        f"stayed in the row: {listed(columns)}; whether computed from {listed(sources)}, whose values hardly repeat, "
-        "was tried for smooth functions, classes, sums and ratios alone: drop a column that is computed otherwise"
+        f"stayed in the row: {comma_list(columns)}; whether computed from {comma_list(sources)}, whose values "
+        "hardly repeat, was tried for smooth functions, classes, sums and ratios alone: drop a column that is computed "
+        "otherwise"
     )
 
 

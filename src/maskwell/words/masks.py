@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..notes import Wording
-from .phrases import listed
+from .phrases import comma_list
 
 
 def _constant(*, columns: Iterable[str]) -> str:
-    return f"left as they are because they are constant: {listed(columns)}"
+    return f"left as they are because they are constant: {comma_list(columns)}"
 
 
 def _mean_moves(*, column: str, sds: float) -> str:

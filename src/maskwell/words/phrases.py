@@ -8,7 +8,7 @@ from decimal import Decimal
 PLAIN_BELOW = 16  # digits: a number of fewer is written without an exponent
 
 
-def listed(names: Iterable[object]) -> str:
+def comma_list(names: Iterable[object]) -> str:
     """Write names one after another."""
     return ", ".join(map(str, names))
 
