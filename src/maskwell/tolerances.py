@@ -76,7 +76,7 @@ class SwapShare:
 
     def __post_init__(self) -> None:
         if not (is_real(self.share) and 0 <= self.share <= 1):
-            raise BadPlan(f"a swap takes a share between 0 and 1, not {self.share!r}")
+            raise BadPlan(f"swap_share takes a share between 0 and 1, not {self.share!r}")
 
     def swaps(self, at_risk: int) -> int:
         """Return how many swaps that is where so many records are linked correctly."""
