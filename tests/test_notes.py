@@ -172,12 +172,18 @@ def branches_by_text(tree: ast.AST) -> Iterator[ast.expr]:
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             if is_looked_for(node.left, node.comparators[0]):
                 yield node
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-            of, method = node.func.value, node.func.attr
-            if method in BY_TEXT and is_sentence(of) and has_words(node.args[0]):
-                yield node
-            elif method in OF_PATTERNS and is_sentence(node.args[-1]) and may_be_pattern(of, node.args[0]):
-                yield node
+        elif isinstance(node, ast.Call) and is_taken_apart(node):
+            yield node
+
+
+def is_taken_apart(call: ast.Call) -> bool:
+    """Whether a call asks how a sentence begins or ends, parts it at words, or holds it against a pattern."""
+    if not isinstance(call.func, ast.Attribute) or not call.args:
+        return False
+    of, method = call.func.value, call.func.attr
+    if method in BY_TEXT and is_sentence(of) and has_words(call.args[0]):
+        return True
+    return method in OF_PATTERNS and is_sentence(call.args[-1]) and may_be_pattern(of, call.args[0])
 
 
 def is_looked_for(words: ast.expr, where: ast.expr) -> bool:

@@ -158,7 +158,7 @@ def test_a_tolerance_that_whole_groups_meet_is_judged() -> None:
     assert not found.is_judged(0.05)
     assert found.is_judged(found.forecast)
     assert f"until one record at a time finds {0.05 / (1 + found.gain):.1%}" in found.said(0.05)
-    assert f"may find up to {found.forecast:.1%}" in found.note
+    assert f"may find up to {found.forecast:.1%}" in str(found.note)
 
 
 @pytest.mark.parametrize("tied", [False, True])

@@ -232,7 +232,7 @@ def test_draft_reason_and_table_count_guessing_alike(tmp_path: Path) -> None:
     data = {"region": rng.integers(1, 4, n)} | {f"x{j}": amounts[:, j] for j in range(8)}
     lines = [",".join(data), *(",".join(map(str, row)) for row in zip(*data.values(), strict=True))]
     (tmp_path / "my.csv").write_text("\n".join(lines).replace("nan", "") + "\n")
-    decided = _input_decisions(InputPlan(file=tmp_path / "my.csv"))
+    decided, _ = _input_decisions(InputPlan(file=tmp_path / "my.csv"))
     (tmp_path / "my.toml").write_text(draft_schema(decided))
     places = Places("plan.toml", "my.csv", "my.toml", "out", "private")
     (tmp_path / "plan.toml").write_text(draft_plan(decided, places, {}))

@@ -100,7 +100,7 @@ REASONS_TO_DROP = {
 }
 
 
-def _dropped(*, kind: str) -> str:
+def _reason_to_drop(*, kind: str) -> str:
     return f"dropped until a schema decides ({REASONS_TO_DROP.get(kind, kind)})"
 
 
@@ -160,6 +160,8 @@ WORDS: dict[str, Wording] = {
     "io.asks_few_values": _question("an amount, or classes?", "few different numbers that are not whole"),
     "io.asks_body": _question("the weight of a body, or a survey weight?", "a weight beside a height"),
     "io.dropped": Wording(
-        _dropped, "caution", "a column that a proposed schema drops; the kind of what was found says why"
+        _reason_to_drop,
+        "caution",
+        "a column that a proposed schema drops; the kind of what was found says why",
     ),
 }

@@ -9,11 +9,11 @@ from ..notes import Wording
 from .phrases import comma_list, plural
 
 
-def _unmasked(*, columns: Iterable[str]) -> str:
+def _clear_columns(*, columns: Iterable[str]) -> str:
     return f"released unmasked: {comma_list(columns)}"
 
 
-def _rounded(*, columns: Iterable[str]) -> str:
+def _unit_columns(*, columns: Iterable[str]) -> str:
     return f"rounded to their units: {comma_list(columns)}"
 
 
@@ -85,9 +85,9 @@ def _tolerable_noise(*, sd_ratio: float, r0: float, useful: float | None) -> str
 
 
 WORDS: dict[str, Wording] = {
-    "masking.unmasked": Wording(_unmasked, "caution", "columns that leave as they are"),
+    "masking.unmasked": Wording(_clear_columns, "caution", "columns that leave as they are"),
     "masking.rounded": Wording(
-        _rounded, "info", "columns without noise that were put on their declared unit"
+        _unit_columns, "info", "columns without noise that were put on their declared unit"
     ),
     "masking.several_stages": Wording(
         "some columns carry noise of several stages; the card shows the law of their sum",
