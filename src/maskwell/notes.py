@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -55,11 +56,24 @@ class Note:
         figures = {name: _plain(value) for name, value in self.figures.items()}
         return {"code": self.code, "severity": self.severity, "figures": figures, "text": str(self)}
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Note:
+        """Build it from plain data: severity and sentence follow from the code and its figures."""
+        return cls(data["code"], {name: _figure_of(value) for name, value in data["figures"].items()})
+
 
 def words_of(room: str) -> Mapping[str, Wording]:
     """Return the table of words of a room."""
     table: Mapping[str, Wording] = import_module(f".words.{room}", __package__).WORDS
     return table
+
+
+def _figure_of(value: Any) -> Any:
+    """Return a figure as a note holds it: lists are tuples, notes among the figures are notes."""
+    if isinstance(value, dict):
+        is_note = {"code", "figures"} <= value.keys()
+        return Note.from_dict(value) if is_note else {name: _figure_of(one) for name, one in value.items()}
+    return tuple(map(_figure_of, value)) if isinstance(value, list) else value
 
 
 def has_code(notes: Iterable[Note], *codes: str) -> bool:
@@ -73,11 +87,12 @@ def texts(notes: Iterable[Note]) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a figure as JSON can hold it."""
+    """Return a figure as JSON can hold it: nothing where a number has no end or is not known."""
     if isinstance(value, Note):
         return value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    return value.item() if isinstance(value, np.generic) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not isfinite(value) else value

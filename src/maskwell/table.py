@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .arrow_buffers import from_numpy, to_numpy
 from .errors import BadInput, BadPlan, raise_all
+from .notes import Note
 from .schema import BOTTOM_CODED, FIRST_MISSING_CODE, OPEN, TOP_CODED, Column, Schema
 
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ class Table:
 
     `data` has one Arrow array per column (amounts as float64 or int64, categories as text, ids as text) and a
     null wherever the value is not open; `closed` holds the status of those columns that have such cells.
-    `notes` says in plain sentences what the reader found and decided.
+    `notes` say what the reader found and decided.
     """
 
     schema: Schema
     data: pa.Table
     closed: Mapping[str, Statuses] = field(default_factory=dict)
     source: Source = field(default_factory=Source)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __len__(self) -> int:
         return int(self.data.num_rows)

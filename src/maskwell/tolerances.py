@@ -24,7 +24,7 @@ class MaxRate:
 
     def __post_init__(self) -> None:
         if not (is_real(self.max_rate) and 0 <= self.max_rate <= 1):
-            raise BadPlan(f"MaxRate takes a share between 0 and 1, not {self.max_rate!r}")
+            raise BadPlan(f"max_rate takes a share between 0 and 1, not {self.max_rate!r}")
 
     def met(self, correct: float, incorrect: float, targets: int) -> bool:
         """Return whether so many correct and incorrect links of so many targets are tolerated."""
@@ -50,7 +50,7 @@ class Ratio:
 
     def __post_init__(self) -> None:
         if not (is_real(self.max_ratio) and 0 <= self.max_ratio < math.inf):
-            raise BadPlan(f"Ratio takes a number from 0 on, not {self.max_ratio!r}")
+            raise BadPlan(f"max_ratio takes a number from 0 on, not {self.max_ratio!r}")
 
     def met(self, correct: float, incorrect: float, targets: int) -> bool:
         """Return whether so many correct and incorrect links of so many targets are tolerated."""
@@ -76,7 +76,7 @@ class SwapShare:
 
     def __post_init__(self) -> None:
         if not (is_real(self.share) and 0 <= self.share <= 1):
-            raise BadPlan(f"SwapShare takes a share between 0 and 1, not {self.share!r}")
+            raise BadPlan(f"swap_share takes a share between 0 and 1, not {self.share!r}")
 
     def swaps(self, at_risk: int) -> int:
         """Return how many swaps that is where so many records are linked correctly."""
@@ -101,7 +101,7 @@ class ExpectedH:
 
     def __post_init__(self) -> None:
         if not (is_real(self.at_least) and 0 <= self.at_least < math.inf):
-            raise BadPlan(f"ExpectedH takes a number from 0 on, not {self.at_least!r}")
+            raise BadPlan(f"expected_h takes a number from 0 on, not {self.at_least!r}")
 
     def to_dict(self) -> dict[str, float]:
         """Return the tolerance as plain data."""
@@ -120,9 +120,9 @@ class ProbH:
 
     def __post_init__(self) -> None:
         if not isinstance(self.below, Integral) or isinstance(self.below, bool) or self.below < 1:
-            raise BadPlan(f"ProbH takes a whole number of at least 1 for below, not {self.below!r}")
+            raise BadPlan(f"prob_h takes a whole number of at least 1 for below, not {self.below!r}")
         if not (is_real(self.at_most) and 0 <= self.at_most <= 1):
-            raise BadPlan(f"ProbH takes a share between 0 and 1 for at_most, not {self.at_most!r}")
+            raise BadPlan(f"prob_h takes a share between 0 and 1 for at_most, not {self.at_most!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tolerance as plain data."""

@@ -75,7 +75,7 @@ def test_what_no_noise_meets_exits_with_one(run: Any, folder: Path) -> None:
     [
         (("--max-rate", 0.1, "--max-ratio", 2), "exactly one of"),
         (("--prob-h", "3"), "such as 3,0.1"),
-        (("--prob-h", "3,2"), "ProbH takes a share"),
+        (("--prob-h", "3,2"), "prob_h takes a share"),
         (("--intruder", "nobody"), "--intruder is one of"),
         (("--replicates", 0), "replicates"),
         (("--distance", "noise", "--intruder", "law"), "--distance is that of the nearest record"),

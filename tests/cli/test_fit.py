@@ -259,9 +259,9 @@ def test_what_a_correction_refuses_is_said_before_the_fit(
     run: Any, folder: Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
-        raise mw.errors.BadPlan("the formula has effects of groups: use fit(...)")
+        raise mw.errors.BadPlan("the formula has effects of groups: use fit alone")
 
     monkeypatch.setattr("maskwell.analysis.corrections.cross_checks.simex", refuse)
     ran = run("fit", "out", FORMULA, "--check", "simex")
     assert (ran.code, stub.called) == (2, {})
-    assert ran.err == "error: --check simex: the formula has effects of groups: leave --check out\n"
+    assert ran.err == "error: --check simex: the formula has effects of groups: use fit alone\n"

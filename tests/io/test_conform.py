@@ -11,6 +11,7 @@ import pytest
 
 from maskwell.errors import BadInput
 from maskwell.io.conform import conform
+from maskwell.notes import Note, texts
 from maskwell.schema import Column, Schema
 from maskwell.table import Source, Table
 
@@ -244,7 +245,7 @@ def test_categories_of_booleans_codes_and_undeclared_ones() -> None:
     assert coded.status("c").tolist() == [0, 4, 0]
     open_ended = column(["10", "9", None, "2"], Column("c", "category"))
     assert open_ended.schema["c"].categories == ("2", "9", "10")
-    assert open_ended.notes == ("column 'c': the schema lists no categories; the 3 found are taken",)
+    assert texts(open_ended.notes) == ("column 'c': the schema lists no categories; the 3 found are taken",)
 
 
 def test_na_is_a_country_unless_declared_missing() -> None:
@@ -329,7 +330,7 @@ def test_weights_must_be_positive_numbers() -> None:
 
 def test_values_off_the_unit_are_noted() -> None:
     read = column(["0.1", "0.15", "0.3", "12.34"], Column("x", "continuous", unit=0.1))
-    assert read.notes == ("column 'x': 2 values are off its unit 0.1",)
+    assert texts(read.notes) == ("column 'x': 2 values are off its unit 0.1",)
     assert column(["12.35", "0.07", "1e9"], Column("x", "continuous", unit=0.01)).notes == ()
 
 
@@ -393,5 +394,5 @@ def test_a_file_without_any_name_of_the_schema_is_told_as_it_was_read() -> None:
             pa.table({"id|amount": ["1|2"]}),
             Schema((Column("zzz", "integer"),)),
             Source(),
-            notes=("read as comma-separated, decimal point",),
+            notes=(Note("io.dialect", {"delimiter": ",", "decimal": "."}),),
         )

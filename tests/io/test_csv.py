@@ -21,10 +21,13 @@ from maskwell.io.csv import Dialect
 from maskwell.io.csv_scan import is_regular
 from maskwell.io.dialect import find_dialect
 from maskwell.io.memory import available
-from maskwell.io.numbers import number_text, to_text
+from maskwell.io.numbers import to_text
 from maskwell.io.titles import title_problem
+from maskwell.notes import Note
+from maskwell.notes import texts as note_texts
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
+from maskwell.words.phrases import number_text
 
 SECRET = "73914.2865"
 TWO = Schema((Column("a", "continuous"), Column("b", "text")))
@@ -55,7 +58,7 @@ def test_golden_table_survives_byte_for_byte(tmp_path: Path, golden: Table, gold
     assert golden.status("AGE").tolist() == [0, 2, 4, 1, 5, 0]
     assert golden.status("INCOME").tolist() == [0, 3, 4, 0, 1, 0]
     assert golden.data.to_pydict()["COUNTRY"] == ["NA", "DE", "a, b", None, "DE", None]
-    assert golden.notes == ("read as comma-separated, decimal point",)
+    assert note_texts(golden.notes) == ("read as comma-separated, decimal point",)
     write(golden, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_bytes() == golden_csv.encode()
 
@@ -79,7 +82,7 @@ def test_dialects_are_found_said_and_written_back(
     content = "".join(delimiter.join(line) + newline for line in lines)
     path = saved(tmp_path, b"\xef\xbb\xbf" * bom + content.encode())
     table = read(path, TWO)
-    assert table.notes == (f"read as {said}",)
+    assert note_texts(table.notes) == (f"read as {said}",)
     assert table.data.to_pydict() == {"a": [1.5, 2.0, -0.25], "b": ["x", None, "y z"]}
     assert table.source.dialect == Dialect(delimiter, decimal, newline=newline, bom=bom)
     write(table, tmp_path / "out.csv")
@@ -93,7 +96,7 @@ def test_decimal_comma_needs_evidence_in_whole_columns() -> None:
     assert find_dialect("a\n1,5\n2,5\n", whole=True)[0] == Dialect(";", ",")
     dialect, notes = find_dialect("a;b\n1,234;x\n12,345;y\n", whole=True)
     assert dialect.decimal == ","
-    assert "check that they are not thousands separators" in notes[1]
+    assert notes[1].code == "io.commas_before_three_digits"
 
 
 def test_delimiter_ignores_quoted_fields_and_a_cut_last_line() -> None:
@@ -107,7 +110,7 @@ def test_delimiter_ignores_quoted_fields_and_a_cut_last_line() -> None:
 def test_given_dialect_is_used_and_line_ends_still_found(tmp_path: Path) -> None:
     path = saved(tmp_path, "a|b\r\n1,5|x\r\n")
     table = read(path, TWO, dialect=Dialect("|", ","))
-    assert table.notes == ("read as separated by '|', decimal comma, as asked",)
+    assert note_texts(table.notes) == ("read as separated by '|', decimal comma, as asked",)
     assert table.data.to_pydict() == {"a": [1.5], "b": ["x"]}
     write(table, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_bytes() == path.read_bytes()
@@ -230,7 +233,7 @@ def test_other_encodings_are_named_and_can_be_read(
     assert f'encoding="{option}"' in message
     table = read(path, TWO, encoding=option)
     assert table.data.to_pydict()["b"][0] == "caf\u00e9"
-    assert "it is written in UTF-8" in table.notes[-1]
+    assert table.notes[-1].code == "io.encoding"
     write(table, tmp_path / "out.csv")
     assert read(tmp_path / "out.csv", TWO).data.equals(table.data)
 
@@ -299,7 +302,7 @@ def test_headers_are_put_into_nfc_and_lookalikes_told(tmp_path: Path) -> None:
     assert raw.data.column_names == ["Gr\u00f6\u00dfe", "INC\u041eME"]
     assert "was put into Unicode normal form (NFC)" in str(warned[0].message)
     assert "mixes Latin and Cyrillic letters" in str(warned[1].message)
-    assert raw.notes[1:] == tuple(str(one.message) for one in warned)
+    assert note_texts(raw.notes[1:]) == tuple(str(one.message) for one in warned)
 
 
 def test_headers_that_nfc_makes_equal_are_refused(tmp_path: Path) -> None:
@@ -368,7 +371,7 @@ def test_schema_may_be_a_path_or_absent(tmp_path: Path) -> None:
     assert read(path, tmp_path / "schema.toml").schema == TWO
     proposed = read(path)
     assert proposed.schema["a"].kind == "continuous"
-    assert proposed.notes[-1] == "no schema was given: one was proposed from the data"
+    assert proposed.notes[-1] == Note("io.no_schema")
 
 
 def test_text_codes_in_numbers_and_numbers_are_written_plainly(tmp_path: Path) -> None:

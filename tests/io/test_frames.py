@@ -14,6 +14,7 @@ import pytest
 
 from maskwell.errors import BadInput, MaskwellWarning
 from maskwell.io.frames import from_native, to_native
+from maskwell.notes import texts
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -188,7 +189,7 @@ def test_nothing_lies_under_the_nulls_of_a_frame() -> None:
 
 def test_lazy_frames_are_collected_and_said() -> None:
     table = from_native(pl.LazyFrame({"n": [1, 2]}), Schema((Column("n", "integer"),)))
-    assert table.notes == ("the lazy frame was collected",)
+    assert texts(table.notes) == ("the lazy frame was collected",)
     assert isinstance(table.to_frame(), pl.DataFrame)
     broken = pl.LazyFrame({"n": [SENTINEL]}).select(pl.col("n").cast(pl.Int64))
     with pytest.raises(BadInput, match="the lazy frame could not be collected") as caught:
@@ -205,7 +206,7 @@ def test_the_pandas_index_is_not_data() -> None:
     assert from_native(pd.DataFrame({"n": [1, 2]}), schema).notes == ()
     for index in (["a", "b"], range(1, 3), [1, 0]):
         table = from_native(pd.DataFrame({"n": [1, 2]}, index=index), schema)
-        assert table.notes == ("the index of the pandas frame is not data and was left out",)
+        assert texts(table.notes) == ("the index of the pandas frame is not data and was left out",)
         assert table.to_frame().index.tolist() == [0, 1]
 
 

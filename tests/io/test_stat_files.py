@@ -15,6 +15,7 @@ import pytest
 from maskwell.errors import BadInput, CannotWrite, MaskwellWarning
 from maskwell.io import read, write
 from maskwell.io.stat_export import codebook
+from maskwell.notes import texts
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -95,7 +96,7 @@ def test_spss_labels_and_missing_codes_become_the_schema(tmp_path: Path) -> None
     assert table.schema["age"].missing == (97, 98, 0)
     assert table.status("age").tolist() == [0, 4, 5, 0]
     assert table.data.schema.field("age").type == pa.int64()
-    assert "column 'income': missing codes taken from the file (-9, -8)" in table.notes
+    assert "column 'income': missing codes taken from the file (-9, -8)" in texts(table.notes)
 
     write(table, tmp_path / "out.sav")
     _, meta = pyreadstat.read_sav(tmp_path / "out.sav", user_missing=True)

@@ -15,6 +15,7 @@ from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.masking.history import drawn_together
 from maskwell.masks import Chain, CorrelatedNoise, Grouping, IndependentNoise, MixtureNoise, Pram, RankSwap
+from maskwell.notes import texts
 from maskwell.schema import MISSING, Schema
 from maskwell.table import Table
 
@@ -65,8 +66,10 @@ def test_a_changed_value_gets_fresh_noise_and_unchanged_cells_keep_theirs(table:
     assert all(same_noise(first, second, "B", everyone))
     assert list(second.revisions) == ["A"]
     assert revised(second, "A") == [3, 7]
-    assert "release 2 of the series: 98 records keep their earlier noise" in second.notes
-    assert any(note.startswith("2 records have changed values and get fresh noise") for note in second.notes)
+    assert "release 2 of the series: 98 records keep their earlier noise" in texts(second.notes)
+    assert any(
+        note.startswith("2 records have changed values and get fresh noise") for note in texts(second.notes)
+    )
 
 
 def test_noise_drawn_together_is_drawn_anew_together(table: Table, study_key: Key):
@@ -220,9 +223,9 @@ def test_new_and_withdrawn_records_are_counted_and_others_keep_their_noise(
     # the first hundred of 130 records have other values than in a table of 100, so take them from there
     joined = pa.concat_tables([make_amounts(100).data.slice(20), whole.data.slice(100)])
     second = apply(SEPARATE, Table(whole.schema, joined), earlier=first)
-    assert "release 2 of the series: 80 records keep their earlier noise" in second.notes
-    assert "30 records are new" in second.notes
-    assert "20 records were withdrawn; they remain in copies of the earlier release" in second.notes
+    assert "release 2 of the series: 80 records keep their earlier noise" in texts(second.notes)
+    assert "30 records are new" in texts(second.notes)
+    assert "20 records were withdrawn; they remain in copies of the earlier release" in texts(second.notes)
     assert all(same_noise(first, second, "A", [f"r{i}" for i in range(20, 100)]))
     assert revised(second, "A") == revised(second, "B") == list(range(80, 110))
 
@@ -232,8 +235,8 @@ def test_a_record_that_returns_unchanged_gets_its_noise_back(table: Table, study
     second = apply(TOGETHER, table.take(np.arange(90)), earlier=first)
     third = apply(TOGETHER, table, earlier=second)
     assert third.masked == first.masked
-    assert "10 records return after they were withdrawn" in third.notes
-    assert not any("are new" in note for note in third.notes)
+    assert "10 records return after they were withdrawn" in texts(third.notes)
+    assert not any("are new" in note for note in texts(third.notes))
 
 
 def test_a_record_that_returns_changed_gets_fresh_noise(table: Table, study_key: Key):
@@ -271,7 +274,7 @@ def test_a_value_that_becomes_known_joins_the_noise_of_its_record(table: Table, 
     second = apply(TOGETHER, table, earlier=first)
     assert same_noise(first, second, "B", ["r3"]) == [True]
     assert not second.revisions
-    assert not any("changed" in note for note in second.notes)
+    assert not any("changed" in note for note in texts(second.notes))
 
 
 def test_a_column_left_out_for_a_while_is_remembered(table: Table, study_key: Key):

@@ -18,6 +18,7 @@ from maskwell.keys import Key, Stream
 from maskwell.laws import Transition
 from maskwell.masking import Release, apply
 from maskwell.masks import Chain, CorrelatedNoise, Grouping, IndependentNoise, Pram, Subsample
+from maskwell.notes import Note
 from maskwell.schema import Column, Schema
 from maskwell.table import Source, Table
 
@@ -186,7 +187,7 @@ def test_weights_leave_untouched(people: Table, study_key: Key):
 
 
 def test_dropped_columns_and_notes_do_not_leave(people: Table, study_key: Key):
-    noted = replace(people, notes=("a note on record 17",))
+    noted = replace(people, notes=(Note("masking.series_new", {"count": 17}),))
     release = released(noted, study_key, PLAN)
     assert "SECRET" not in release.table.names
     assert release.table.notes == ()

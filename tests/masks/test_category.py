@@ -209,7 +209,7 @@ def test_a_category_of_one_record_does_not_show_on_the_card():
 
 def test_a_note_says_how_nearly_the_shares_of_a_small_file_are_kept():
     small = Pram("Q", stay=0.5, invariant=True).card(answers(60))
-    (note,) = small.notes
+    note = str(small.notes[0])
     assert "column 'Q': the shares of its categories are invariant up to " in note
     assert note.endswith("because those in the card are rounded to steps of ten records or more")
     true = answers(60).values(["Q"])[:, 0]

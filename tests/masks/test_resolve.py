@@ -13,6 +13,7 @@ from maskwell.errors import BadPlan
 from maskwell.masking import Setting
 from maskwell.masks import CorrelatedNoise, IndependentNoise
 from maskwell.masks.resolve import _on_steps, default_unit, nearest_correlation
+from maskwell.notes import texts
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -66,7 +67,7 @@ def contradictory(strength: float, count: int = 300) -> np.ndarray:
 def test_contradictory_correlations_are_repaired_and_it_is_said():
     table = plain(contradictory(0.76))
     card = CorrelatedNoise(("A", "B", "C"), sd_ratio=0.5).card(table, EXACT)
-    (note,) = card.notes
+    note = str(card.notes[0])
     eigenvalue = np.linalg.eigvalsh(Setting().engine.moments(table.values([*"ABC"])).correlations)[0]
     assert eigenvalue < -1e-3
     assert f"(smallest eigenvalue {eigenvalue:.3g}); repaired to the nearest correlation matrix" in note
@@ -94,7 +95,9 @@ def test_columns_never_open_together_have_uncorrelated_noise():
     values[30:, 1] = NAN
     card = CorrelatedNoise(("A", "B", "C"), sd_ratio=0.5).card(plain(values))
     assert card.laws[0].noise.correlations[0][1] == 0
-    assert "columns 'A' and 'B' are too seldom open together: their noise is uncorrelated" in card.notes
+    assert "columns 'A' and 'B' are too seldom open together: their noise is uncorrelated" in texts(
+        card.notes
+    )
 
 
 def test_rounding_leaves_no_direction_without_its_noise():
@@ -124,7 +127,9 @@ def test_a_shrinking_is_said():
     values = common[:, None] + 0.05 * np.random.default_rng(13).normal(size=(6000, 2))
     card = CorrelatedNoise(("A", "B"), sd_ratio=0.5).card(plain(values))
     assert card.laws[0].noise.correlations[0][1] == 0.99
-    assert card.notes == ("correlations of the noise shrunk by 1% to stay consistent with steps of 0.01",)
+    assert texts(card.notes) == (
+        "correlations of the noise shrunk by 1% to stay consistent with steps of 0.01",
+    )
 
 
 def test_few_records_have_correlations_in_coarse_steps():
@@ -132,7 +137,9 @@ def test_few_records_have_correlations_in_coarse_steps():
     values = common[:, None] + 0.05 * np.random.default_rng(13).normal(size=(400, 2))
     card = CorrelatedNoise(("A", "B"), sd_ratio=0.5).card(plain(values))
     assert card.laws[0].noise.correlations[0][1] == 0.95
-    assert card.notes == ("correlations of the noise shrunk by 3% to stay consistent with steps of 0.05",)
+    assert texts(card.notes) == (
+        "correlations of the noise shrunk by 3% to stay consistent with steps of 0.05",
+    )
 
 
 def test_the_default_unit_lies_two_places_below_the_noise():

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
+from maskwell.notes import has_code
 from maskwell.pipeline.companion_information import (
     MATERIAL,
     MOST_FITTED,
@@ -157,7 +158,7 @@ def test_a_tolerance_that_whole_groups_meet_is_judged() -> None:
     assert not found.is_judged(0.05)
     assert found.is_judged(found.forecast)
     assert f"until one record at a time finds {0.05 / (1 + found.gain):.1%}" in found.said(0.05)
-    assert f"may find up to {found.forecast:.1%}" in found.note
+    assert f"may find up to {found.forecast:.1%}" in str(found.note)
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -315,7 +316,7 @@ def test_a_release_is_not_judged_where_who_knows_whole_groups_passes_the_toleran
     outcome = release(ReleasePlan.read(tmp_path / "plan.toml"), seed=1, study=True, advise=False)
     assert outcome.after["informed"].rate < 0.15
     said = any("alike in faith, which no intruder compares" in one for one in outcome.not_judged)
-    noted = any("who knows a whole home may find up to" in one for one in outcome.notes)
+    noted = has_code(outcome.notes, "pipeline.whole_groups")
     assert (said, noted) == (not judged, judged)
     assert outcome.passed <= judged
 
@@ -399,5 +400,5 @@ def test_noise_is_searched_for_who_knows_whole_groups(
     plain = release(plan, key=KEY, advise=False)
     assert any("who knows a whole group" in one for one in plain.not_judged)
     assert not any("who knows a whole group" in one for one in aimed.not_judged)
-    assert any("one record at a time finds at most" in one for one in aimed.notes)
+    assert has_code(aimed.notes, "pipeline.aim_for_groups")
     assert aimed.after["law"].rate < plain.after["law"].rate <= 0.15

@@ -14,6 +14,7 @@ import pytest
 import maskwell as mw
 from maskwell.errors import BadInput, BadPlan, CannotWrite
 from maskwell.masking import Masking
+from maskwell.notes import texts
 from maskwell.pipeline import (
     check_folders,
     inspect_file,
@@ -58,10 +59,10 @@ def test_progress_ends_at_the_whole(folder: Path) -> None:
 def test_without_a_schema_one_is_proposed_and_it_is_said(folder: Path) -> None:
     source = InputPlan(file=folder / "people.csv")
     proposal, notes = inspect_file(source)
-    assert "read as comma-separated, decimal point" in notes
+    assert "read as comma-separated, decimal point" in texts(notes)
     plan = MaskPlan(source, (mw.IndependentNoise("TAX", variance_ratio=0.1),), plan_in(folder).output)
     masking = mask_by_plan(plan, seed=5)
-    assert masking.notes[:2] == (
+    assert texts(masking.notes[:2]) == (
         "read as comma-separated, decimal point",
         "no schema was given: one was proposed from the data",
     )
@@ -84,7 +85,7 @@ def test_the_dialect_of_the_plan_is_used(folder: Path) -> None:
     text = (folder / "people.csv").read_text()
     (folder / "people.csv").write_text(text.replace(",", "|"))
     masking = mask_by_plan(plan_in(folder, input={"delimiter": "|"}), seed=5)
-    assert "read as separated by '|', decimal point, as asked" in masking.notes
+    assert "read as separated by '|', decimal point, as asked" in texts(masking.notes)
 
 
 def test_the_schema_is_read_before_the_data(folder: Path) -> None:
@@ -144,7 +145,7 @@ def test_independent_noise_beside_earlier_releases_is_said(folder):
     first = mask_by_plan(plan)
     first.write(release=plan.output.release, private=plan.output.private)
     (said,) = unrelated_releases(plan)
-    assert said.startswith(
+    assert str(said).startswith(
         "the private folder holds 1 earlier release: if of the same records, name the last"
     )
     assert unrelated_releases(plan_in(folder, output={"earlier": str(plan.output.release)})) == []
@@ -177,8 +178,8 @@ def test_codes_and_identifiers_are_never_guessed(folder: Path) -> None:
             f"column 'MRN' looks like an identifier and would leave in clear: {decide}",
         )
     masking = masked_without_schema(folder, source, "X", "MRN")
-    assert "released unmasked: INCOME" in masking.notes
-    assert "column 'INCOME' is undecided: codes for no value among its values?" in masking.notes
+    assert "released unmasked: INCOME" in texts(masking.notes)
+    assert "column 'INCOME' is undecided: codes for no value among its values?" in texts(masking.notes)
 
 
 def test_a_schema_decides_what_would_be_refused_without(folder: Path) -> None:
@@ -187,14 +188,14 @@ def test_a_schema_decides_what_would_be_refused_without(folder: Path) -> None:
     proposal, _ = inspect_file(source)
     (folder / "decided.toml").write_text(proposal.to_toml())
     decided = InputPlan(file=source.file, schema=folder / "decided.toml")
-    assert "released unmasked: MRN" in masked_without_schema(folder, decided, "X").notes
+    assert "released unmasked: MRN" in texts(masked_without_schema(folder, decided, "X").notes)
 
 
 def test_pile_ups_of_masked_columns_are_noted(folder: Path) -> None:
     amounts = np.minimum(np.random.default_rng(6).lognormal(10, 1, 300).astype(int), 50_000)
     masking = masked_without_schema(folder, coded_file(folder, PAY=amounts), "PAY")
-    assert "column 'PAY' is undecided: a top code?" in masking.notes
-    assert "column 'PAY' is undecided: a top code?" in mw.read(folder / "coded.parquet").notes
+    assert "column 'PAY' is undecided: a top code?" in texts(masking.notes)
+    assert "column 'PAY' is undecided: a top code?" in texts(mw.read(folder / "coded.parquet").notes)
 
 
 @pytest.mark.parametrize(

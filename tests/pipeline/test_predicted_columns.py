@@ -11,6 +11,7 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats import rankdata
 
 import maskwell as mw
+from maskwell.notes import texts
 from maskwell.pipeline.predicted_columns import predicting_risk, unknown_columns, variates
 from maskwell.plan import ReleasePlan
 from maskwell.schema import Column, Schema
@@ -132,6 +133,6 @@ def test_a_release_is_refused_by_what_he_finds_or_says_it(tmp_path: Path, tolera
     (tmp_path / "people.toml").write_text(table.schema.to_toml())
     (tmp_path / "plan.toml").write_text(PLAN.format(tolerated=tolerated))
     outcome = mw.release(ReleasePlan.read(tmp_path / "plan.toml"), seed=3, study=True, advise=False)
-    said = [one for one in (*outcome.reasons, *outcome.notes) if "go with what he knows" in one]
+    said = [one for one in (*outcome.reasons, *texts(outcome.notes)) if "go with what he knows" in one]
     assert len(said) == 1
     assert any(said[0] == one for one in outcome.reasons) is not passes

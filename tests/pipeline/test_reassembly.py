@@ -151,7 +151,7 @@ def test_a_code_for_no_group_is_no_group() -> None:
     assert found.columns == ("flag",)
     assert codes_for_none(bookings(400)) == {"home": pytest.approx(400 / 580)}
     (said, _) = coverage_words(bookings(400))
-    assert said.startswith("one value of home holds 69.0% of the records")
+    assert str(said).startswith("one value of home holds 69.0% of the records")
     assert codes_for_none(bookings(40)) == {}, "18% of the records: a large firm among others"
     assert codes_for_none(bookings(0, firms=4, each=100)) == {}, "four schools are four groups"
     few = bookings(300, firms=4, each=120)

@@ -40,7 +40,7 @@ def test_a_refused_run_keeps_its_key_and_the_next_draws_the_same_noise(folder: P
     assert np.array_equal(noise_of(first), noise_of(second))
     assert len(json.loads((kept / "attempts.json").read_text())) == 2
     assert any(
-        "2 runs that were refused" in one for one in release(plan_in(folder, LIGHT), advise=False).mind
+        "2 runs that were refused" in str(one) for one in release(plan_in(folder, LIGHT), advise=False).mind
     )
 
 
@@ -60,7 +60,7 @@ def test_the_same_plan_again_is_the_same_file(folder: Path) -> None:
     before = bytes_of(folder)
     again = release(plan_in(folder, HEAVY))
     assert bytes_of(folder) == before
-    assert "drawn by the same key, it is the same file" in again.mind[0]
+    assert "drawn by the same key, it is the same file" in str(again.mind[0])
 
 
 def test_another_plan_for_records_that_left_needs_the_earlier_release(folder: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.errors import BadPlan
+from maskwell.notes import texts
 from maskwell.protect.functional_dependence import dependent_columns
 from maskwell.schema import Column, Schema
 
@@ -113,5 +114,5 @@ def test_where_all_is_computed_nothing_is_left_in_the_row():
 
 def test_what_cannot_be_decided_is_said():
     """No value of an amount comes twice, so that its parity looks like a coin."""
-    notes = " ".join(swap_of_one(UNDECIDED).notes)
+    notes = " ".join(texts(swap_of_one(UNDECIDED).notes))
     assert "parity of an amount; whether computed from AMOUNT, whose values hardly repeat, was tried" in notes

@@ -31,14 +31,14 @@ def test_noise_is_what_is_tolerable_where_that_is_less(survey: Any) -> None:
     masking = kim_winkler(survey, mw.MaxRate(0.2), r0=0.99)
     assert masking.mask.noise_sd_ratio == pytest.approx((0.01 / 0.99) ** 0.5)
     assert masking.card.columns == AMOUNTS
-    assert any("as much as is tolerable" in note for note in masking.notes)
+    assert any("as much as is tolerable" in str(note) for note in masking.notes)
 
 
 def test_noise_is_what_is_useful_where_that_is_less(survey: Any) -> None:
     masking = kim_winkler(survey, mw.MaxRate(0.2), r0=0.1, epsilon=0.02)
     useful = mw.calibration.critical_noise(survey, attack=WINKLER, epsilon=0.02).critical_sd_ratio
     assert masking.mask.sd_ratio == pytest.approx(useful, rel=0.005)
-    assert any("would save at most 2.0%" in note for note in masking.notes)
+    assert any("would save at most 2.0%" in str(note) for note in masking.notes)
 
 
 def test_the_tolerance_holds_afterwards_and_one_swap_less_would_not_do(survey: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import BadBundle, BadPlan, raise_all
+from ..notes import Note
 from ..table import Floats, Table
 from .validation import card_problems
 
@@ -66,7 +67,7 @@ class NoiseCard:
     seeded: bool = False
     records: int | None = None
     data_sha256: str = ""
-    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    notes: tuple[Note, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:

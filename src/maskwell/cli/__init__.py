@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ..errors import BadPlan, CannotWrite, MaskwellError, OtherEncoding
+from ..notes import texts
 from ..studies.command import study
 from .attack_command import attack, swap
 from .audit_command import audit, compare
@@ -103,7 +104,7 @@ def inspect(
     read_as = given_options(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
     with warnings_told() as told:
         proposal, notes = inspect_file(InputPlan(file=file, **read_as))
-        told.extend(notes)
+        told.extend(texts(notes))
     if write is None:
         typer.echo("".join(f"# {note}\n" for note in notes) + proposal.to_toml(), nl=False)
         return
@@ -205,7 +206,7 @@ def _run(plan: MaskPlan, seed: int | None) -> None:
     beside = unrelated_releases(plan) if seed is None else []
     with warnings_told() as told, _progress(plan.input.file) as show:
         masking = mask_by_plan(plan, seed=seed, progress=show)
-        told.extend(masking.notes)
+        told.extend(texts(masking.notes))
         summary = _written(masking, plan.output.release, plan.output.private, plan.output.format)
     typer.echo("\n".join([summary, *(f"\nmind: {text}" for text in beside)]))
 

@@ -246,13 +246,7 @@ def _run_cross_check(check: str, formula: str, held: Release, options: dict[str,
     try:
         return getattr(cross_checks, CHECKS[check])(formula, held, **passed)
     except MaskwellError as error:
-        problems = [
-            text.replace("use fit(...), which models it", "leave --check out: the fit models it").replace(
-                "use fit(...)", "leave --check out"
-            )
-            for text in error.problems
-        ]
-        raise type(error)(f"--check {check}: {problem}" for problem in problems) from None
+        raise type(error)(f"--check {check}: {problem}" for problem in error.problems) from None
 
 
 def _print(found: Any, beside: Any, level: float, as_json: bool) -> None:

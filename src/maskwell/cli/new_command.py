@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CannotWrite
+from ..notes import Note, has_code
 from .file_options import (
     DecimalOption,
     DelimiterOption,
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from ..plan.draft_decisions import DecidedSchema
 
 
-READING = ("read as ", "read from ", "all commas ")  # notes on how a CSV file was read
+# Notes on how a CSV file was read
+READING = ("io.dialect", "io.dialect_as_asked", "io.encoding", "io.commas_before_three_digits")
 
 
 def new(
@@ -62,7 +64,7 @@ def new(
     _tell(decided, notes, questions_of(decided), target, drafted)
 
 
-def _input_decisions(source: InputPlan) -> tuple[DecidedSchema, list[str]]:
+def _input_decisions(source: InputPlan) -> tuple[DecidedSchema, list[Note]]:
     """Return what is decided about a file, and how it was read where that is not the usual way."""
     from ..io import load
     from ..io.dialect import Dialect
@@ -71,8 +73,8 @@ def _input_decisions(source: InputPlan) -> tuple[DecidedSchema, list[str]]:
     from ..schema import Schema
 
     raw = load(source.file, format=source.format, dialect=source.dialect, encoding=source.encoding)
-    usual = f"read as {Dialect()}"
-    notes = [note for note in raw.notes if note.startswith(READING) and note != usual]
+    usual = Note("io.dialect", Dialect().figures)
+    notes = [note for note in raw.notes if has_code([note], *READING) and note != usual]
     if source.schema is not None:
         return decided_by(raw, Schema.read(source.schema)), notes
     proposal, _ = inspect_file(source)
@@ -125,7 +127,7 @@ def _write_all(texts: dict[Path, str]) -> None:
 
 
 def _tell(
-    decided: DecidedSchema, notes: list[str], asked: list[str], target: Path, drafted: Path | None
+    decided: DecidedSchema, notes: list[Note], asked: list[str], target: Path, drafted: Path | None
 ) -> None:
     """Say what will happen to which columns, every one of them, and what is to be decided."""
     lines = [f"{len(decided.table):,} records", *(f"  {note}" for note in notes)]

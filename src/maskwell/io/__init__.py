@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import BadInput, CannotWrite, nearest
+from ..notes import Note
 from ..schema import Schema
 
 if TYPE_CHECKING:
@@ -122,9 +123,11 @@ def conform_proposed(raw: Raw, proposal: SchemaProposal) -> Table:
     from .inspect import unreviewed_schema
 
     table = conform_raw(raw, unreviewed_schema(proposal.schema))
-    asked = [f"column {name!r} is undecided: {' '.join(said)}" for name, said in proposal.questions().items()]
-    said = "no schema was given: one was proposed from the data"
-    return replace(table, notes=(*table.notes, said, *asked))
+    asked = [
+        Note("io.column_undecided", {"column": name, "questions": questions})
+        for name, questions in proposal.questions().items()
+    ]
+    return replace(table, notes=(*table.notes, Note("io.no_schema"), *asked))
 
 
 def write(table: Table, path: str | Path, format: str | None = None) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..schema import Column
+from ..words.io import present_share, spike_phrase, word_phrase
+from ..words.phrases import number_text
 from .column_names import says_code, says_group, says_id, says_weight
 from .column_profile import MOST_NUMBER_CATEGORIES, Counts, Facts, Floats
-from .numbers import number_text
 
 FEWEST_ROWS = 30  # records: fewer lie evenly too often
 SURE_REPEATS = 14.0  # expected among amounts: none, or one, is then a chance of 1 in 80,000
@@ -42,16 +43,24 @@ _CODE = re.compile(r"9*[6-9]|7+|8+|-[1-9]|-(9+[0-9]|7+|8+)")  # 9, 98, 777; -1, 
 class ColumnFinding:
     """Something the steward should know or decide.
 
-    `suggestion` is a line of the schema that may be switched on; `otherwise` says what to write where the answer that
-    was taken is wrong. `others` are the columns that it speaks of beside its own.
+    `found` says what there is, and `asks` goes on with what was taken for granted or is asked. `suggestion` is a line
+    of the schema that may be switched on; `otherwise` says what to write where the answer that was taken is wrong.
+    `others` are the columns that it speaks of beside its own, `figures` what was found as data, by the kind.
     """
 
     column: str | None
     kind: str
-    text: str
+    found: str
     suggestion: str = ""
     otherwise: str = ""
     others: tuple[str, ...] = ()
+    asks: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def text(self) -> str:
+        """What was found and what is asked."""
+        return f"{self.found}{self.asks}"
 
     @property
     def said(self) -> str:
@@ -69,14 +78,25 @@ class Draft:
     findings: tuple[ColumnFinding, ...] = ()
     spikes: tuple[float, ...] = ()
 
-    def asked(self, what: str, text: str, suggestion: str = "", otherwise: str = "", **changes: Any) -> Draft:
+    def asked(
+        self,
+        what: str,
+        found: str,
+        asks: str = "",
+        *,
+        suggestion: str = "",
+        otherwise: str = "",
+        figures: Mapping[str, Any] | None = None,
+        **changes: Any,
+    ) -> Draft:
         """Add a finding, and change the column with it."""
-        finding = ColumnFinding(self.column.name, what, text, suggestion, otherwise)
+        name = self.column.name
+        finding = ColumnFinding(name, what, found, suggestion, otherwise, asks=asks, figures=figures or {})
         return replace(self, column=replace(self.column, **changes), findings=(*self.findings, finding))
 
-    def as_text(self, what: str, text: str, **changes: Any) -> Draft:
+    def as_text(self, what: str, found: str, asks: str = "", **changes: Any) -> Draft:
         """Add a finding that makes the column text, kept exactly as it is written."""
-        return self.asked(what, text, kind="text", unit=None, missing=(), categories=(), **changes)
+        return self.asked(what, found, asks, kind="text", unit=None, missing=(), categories=(), **changes)
 
 
 def with_literals(draft: Draft) -> Draft:
@@ -88,15 +108,14 @@ def with_literals(draft: Draft) -> Draft:
             len(p) for word, p in zip(facts.literals, facts.literal_places, strict=True) if word in usual
         ]
         listed = ", ".join(json.dumps(literal, ensure_ascii=False) for literal in usual)
-        share = share_of(sum(counts), facts)
-        draft = draft.asked(
-            "code", f"{share} of the values are {listed}, among numbers: taken as missing; right?"
-        )
+        share = present_share(sum(counts), facts.present)
+        found = f"{share} of the values are {listed}, among numbers"
+        draft = draft.asked("code", found, ": taken as missing; right?")
     for word, places in zip(facts.literals, facts.literal_places, strict=True):
         if word not in usual:
-            shown = json.dumps(word, ensure_ascii=False)
-            text = f"{shown} ({_record_count(places)}), a word among numbers: taken as missing; right?"
-            draft = draft.asked("word", text)
+            figures: dict[str, Any] = {"word": word, "records": len(places), "first": int(places[0]) + 1}
+            found = f"{word_phrase(**figures)}, a word among numbers"
+            draft = draft.asked("word", found, ": taken as missing; right?", figures=figures)
     return draft
 
 
@@ -111,16 +130,7 @@ def with_strays(draft: Draft) -> Draft:
         return draft
     hold = "holds" if len(facts.strays) == 1 else "hold"
     text = f"{len(facts.strays):,} of {facts.records:,} records {hold} no number ({record_numbers(facts.strays)})"
-    return draft.asked("stray", f"{text}, all others do: dropped", otherwise=OF_STRAYS, drop=True)
-
-
-def _record_count(places: Counts) -> str:
-    """Say how many records there are, and which is the first."""
-    return (
-        f"record {places[0] + 1:,}"
-        if len(places) == 1
-        else f"{len(places):,} records, first {places[0] + 1:,}"
-    )
+    return draft.asked("stray", f"{text}, all others do", ": dropped", otherwise=OF_STRAYS, drop=True)
 
 
 def with_spikes(draft: Draft) -> Draft:
@@ -133,14 +143,28 @@ def with_spikes(draft: Draft) -> Draft:
         return draft
     counts = facts.counts[np.searchsorted(facts.support, spikes)].tolist()
     written = [number_text(value) for value in spikes]
-    shares = ", ".join(f"{share_of(c, facts)} are {code}" for c, code in zip(counts, written, strict=True))
-    text = f"of the values {shares}, apart from the rest: a code for no value? Then switch on missing"
+    said: dict[str, Any] = {
+        "codes": tuple(map(float, spikes)),
+        "counts": tuple(counts),
+        "present": facts.present,
+    }
+    may_be_top = not is_category and bool(spikes[-1] == facts.support[-1])
+    asks = ": a code for no value? Then switch on missing"
     if is_category:
-        text += " and take it out of the categories"
-    elif spikes[-1] == facts.support[-1]:
-        text += f"; a top code? Then add top = {written[-1]}"
+        asks += " and take it out of the categories"
+    elif may_be_top:
+        asks += f"; a top code? Then add top = {written[-1]}"
     listed = ", ".join(f'"{code}"' if is_category else code for code in written)
-    return replace(draft.asked("spike", text, f"missing = [{listed}]"), spikes=spikes)
+    return replace(
+        draft.asked(
+            "spike",
+            f"of the values {spike_phrase(**said)}, apart from the rest",
+            asks,
+            suggestion=f"missing = [{listed}]",
+            figures={**said, "may_be_top": may_be_top},
+        ),
+        spikes=spikes,
+    )
 
 
 def _spikes(support: Floats, counts: Counts) -> tuple[float, ...]:
@@ -222,21 +246,34 @@ def with_pile_ups(draft: Draft) -> Draft:
         return draft
     zero = np.flatnonzero(support == 0)
     if len(zero) and _in_excess(counts, int(zero[0])):
-        text = (
-            f"{share_of(int(counts[zero[0]]), draft.facts)} of the values are 0: real zeros? Then nothing is to do, "
-            "noise hides who has none; if 0 says that there is no value, add missing = [0]"
+        count = int(counts[zero[0]])
+        asks = (
+            ": real zeros? Then nothing is to do, noise hides who has none; if 0 says that there is no value, "
+            "add missing = [0]"
         )
-        draft = draft.asked("zeros", text)
+        found = f"{present_share(count, draft.facts.present)} of the values are 0"
+        draft = draft.asked("zeros", found, asks, figures={"share": count / draft.facts.present})
     for what, end, i in (("top", "largest", -1), ("bottom", "smallest", 0)):
         if support[i] == 0:
             continue
         if _in_excess(counts, i % len(counts)) or (what == "top" and _is_crowded_top(counts)):
-            share, value = share_of(int(counts[i]), draft.facts), number_text(float(support[i]))
-            text = f"{share} of the values are {value}, the {end}: a {what} code? Then switch on {what}"
-            if what == "top" and _is_code(support[i]):
-                text += f"; a code for no value? Then add missing = [{value}]"
-            draft = draft.asked("pile-up", text, f"{what} = {value}")
+            draft = _with_pile_up(draft, what, end, float(support[i]), int(counts[i]))
     return draft
+
+
+def _with_pile_up(draft: Draft, what: str, end: str, value: float, count: int) -> Draft:
+    """Ask whether a value at an end, with many records, is a top or bottom code."""
+    shown, may_be_missing = number_text(value), what == "top" and _is_code(value)
+    asks = f": a {what} code? Then switch on {what}"
+    if may_be_missing:
+        asks += f"; a code for no value? Then add missing = [{shown}]"
+    return draft.asked(
+        "pile-up",
+        f"{present_share(count, draft.facts.present)} of the values are {shown}, the {end}",
+        asks,
+        suggestion=f"{what} = {shown}",
+        figures={"end": what, "share": count / draft.facts.present, "may_be_missing": may_be_missing},
+    )
 
 
 def _is_crowded_top(counts: Counts) -> bool:
@@ -251,18 +288,21 @@ def with_unit(draft: Draft) -> Draft:
     facts = draft.facts
     support = facts.support[~np.isin(facts.support, draft.spikes)]
     if facts.unit is None:
-        return draft.asked("unit", "more than 6 decimals, so no unit is proposed: which one may be released?")
+        return draft.asked(
+            "unit", "more than 6 decimals, so no unit is proposed", ": which one may be released?"
+        )
     if not facts.whole:
         return draft.asked(
-            "unit", f"all values are multiples of {number_text(facts.unit)}: the unit proposed"
+            "unit", f"all values are multiples of {number_text(facts.unit)}", ": the unit proposed"
         )
     coarse = next(
         (10**k for k in range(6, 0, -1) if not (np.any(support[:100] % 10**k) or np.any(support % 10**k))), 1
     )
     if coarse == 1 or len(support) < 10:
         return draft
-    text = f"all values are multiples of {coarse}: released in that unit? Then switch on unit"
-    return draft.asked("unit", text, f"unit = {coarse}")
+    asks = ": released in that unit? Then switch on unit"
+    found = f"all values are multiples of {coarse}"
+    return draft.asked("unit", found, asks, suggestion=f"unit = {coarse}")
 
 
 def is_labelled(draft: Draft) -> bool:
@@ -362,9 +402,3 @@ def _has_fixed_length(values: Floats) -> bool:
         return False
     low, lower, upper, high = np.quantile(values, [0.01, 0.25, 0.75, 0.99])
     return usual >= 8 or bool(upper - lower >= 0.4 * (high - low))
-
-
-def share_of(count: int, facts: Facts) -> str:
-    """Write a count as a share of the values present, or as it is where the share is tiny."""
-    share = count / facts.present
-    return f"{share:.1%}" if share >= 0.001 else f"{count:,}"

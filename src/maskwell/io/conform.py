@@ -11,8 +11,10 @@ import numpy as np
 
 from ..arrow_buffers import from_numpy, is_null, to_numpy
 from ..errors import BadInput, nearest, raise_all
+from ..notes import Note, has_code
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, MISSING, OPEN, TOP_CODED, Column, Schema
 from ..table import Source, Statuses, Table
+from ..words.phrases import number_text
 from .ids import duplicate_id_problems
 from .numbers import (
     EXACT_BELOW,
@@ -25,7 +27,6 @@ from .numbers import (
     fault_at,
     flags,
     is_word,
-    number_text,
     parse,
 )
 from .texts import Unreadable, as_text, booleans_mixed, in_order
@@ -44,7 +45,7 @@ class ConformedColumn:
     array: Array = None
     status: Statuses | None = None
     problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     keeps_type: bool = True
 
     def refuse(self, faults: Iterable[Fault]) -> None:
@@ -53,7 +54,7 @@ class ConformedColumn:
 
 
 def conform(
-    raw: pa.Table, schema: Schema, source: Source, *, decimal: str = ".", notes: Iterable[str] = ()
+    raw: pa.Table, schema: Schema, source: Source, *, decimal: str = ".", notes: Iterable[Note] = ()
 ) -> Table:
     """Make a table of raw columns (text or typed) as a schema describes them.
 
@@ -61,7 +62,7 @@ def conform(
     kind of thing was found and the remedy, never the value.
     """
     names, notes = _file_column_names(raw.column_names, schema), tuple(notes)
-    problems = _name_problems(names, schema, next((n for n in notes if n.startswith("read as ")), ""))
+    problems = _name_problems(names, schema, how_read(notes))
     if raw.num_rows == 0:
         raise BadInput([*problems, "there are no records"])
     columns = [column for column in schema.columns if column.name in names]
@@ -70,7 +71,12 @@ def conform(
     return _table(done, schema, source, [*notes, *(note for one in done for note in one.notes)])
 
 
-def _table(done: list[ConformedColumn], schema: Schema, source: Source, notes: list[str]) -> Table:
+def how_read(notes: Iterable[Note]) -> str:
+    """Return the note on how a CSV file was read as text, nothing for other sources."""
+    return next((str(note) for note in notes if has_code([note], "io.dialect", "io.dialect_as_asked")), "")
+
+
+def _table(done: list[ConformedColumn], schema: Schema, source: Source, notes: list[Note]) -> Table:
     import pyarrow as pa
 
     data = pa.table({one.column.name: one.array for one in done})
@@ -176,7 +182,7 @@ def _check_categories(out: ConformedColumn, text: Array) -> None:
     if not out.column.categories:
         found = in_order(text.unique().drop_null().to_pylist())
         out.column = replace(out.column, categories=tuple(found))
-        out.notes.append(f"column {name!r}: the schema lists no categories; the {len(found)} found are taken")
+        out.notes.append(Note("io.categories", {"column": name, "count": len(found)}))
     known = pa.array(out.column.categories, pa.string())
     unknown = flags(pc.and_(text.is_valid(), pc.invert(pc.is_in(text, value_set=known))))
     if unknown.any():
@@ -352,10 +358,10 @@ def _off_unit(values: Floats, unit: float) -> int:
     return int(np.count_nonzero(np.abs(steps - np.rint(steps)) > 1e-9 * np.maximum(1.0, np.abs(steps))))
 
 
-def _unit_notes(column: Column, values: Floats) -> list[str]:
+def _unit_notes(column: Column, values: Floats) -> list[Note]:
     if column.unit is None:
         return []
     off = sum(_off_unit(values[i : i + _CHUNK], column.unit) for i in range(0, len(values), _CHUNK))
     if not off:
         return []
-    return [f"column {column.name!r}: {off:,} values are off its unit {number_text(column.unit)}"]
+    return [Note("io.off_unit", {"column": column.name, "count": off, "unit": column.unit})]

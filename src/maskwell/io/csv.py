@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import BadInput, MaskwellWarning
+from ..notes import Note
 from ..table import Source, Statuses, Table, coded_values
+from ..words.io import DELIMITERS
+from ..words.phrases import number_text
 from .csv_scan import CHUNK_BYTES, broken_line, check_text, is_regular, read_irregular
-from .dialect import DELIMITERS, HEAD_BYTES, Dialect, find_dialect, header_of, line_end
+from .dialect import HEAD_BYTES, Dialect, find_dialect, header_of, line_end
 from .headers import clean_names
 from .memory import check_memory
-from .numbers import Array, number_text, to_text
+from .numbers import Array, to_text
 from .raw_columns import Raw
 from .spreadsheets import formula_warning
 from .titles import title_problem
@@ -54,7 +57,7 @@ def _load(path: Path, dialect: Dialect | None, encoding: str, memory_limit: int 
     if dialect is None:
         dialect, notes = find_dialect(head, whole=whole, encoding=encoding)
     else:
-        bom, notes = head.startswith("\ufeff"), [f"read as {dialect}, as asked"]
+        bom, notes = head.startswith("\ufeff"), [Note("io.dialect_as_asked", dialect.figures)]
         dialect = replace(dialect, newline=line_end(head), bom=bom, encoding=encoding)
     if not (header := header_of(head, dialect)):
         raise BadInput("the file holds no header: there are no records")
@@ -64,7 +67,7 @@ def _load(path: Path, dialect: Dialect | None, encoding: str, memory_limit: int 
     check_memory(_memory_needed(path.stat().st_size, head, dialect, len(names)), memory_limit)
     data = _read_text(path, dialect, names)
     if encoding != "utf-8":
-        notes = [*notes, f"read from {encoding}; it is written in UTF-8"]
+        notes = [*notes, Note("io.encoding", {"encoding": encoding})]
     return Raw(data, Source("csv", dialect=dialect), dialect.decimal, (*notes, *header_notes))
 
 
@@ -164,7 +167,7 @@ def write_csv(table: Table, path: Path, delimiter: str | None = None) -> None:
     """Write a table in its dialect; warn of texts that a spreadsheet would run."""
     dialect = dialect_of(table, delimiter)
     if said := formula_warning(table):
-        warnings.warn(said, MaskwellWarning, stacklevel=4)
+        warnings.warn(str(said), MaskwellWarning, stacklevel=4)
     with path.open("wb") as file, ThreadPoolExecutor(os.cpu_count()) as pool:
         if dialect.bom:
             file.write(codecs.BOM_UTF8)

@@ -9,8 +9,9 @@ from io import StringIO
 from itertools import zip_longest
 
 from ..errors import BadInput, raise_all
+from ..notes import Note
+from ..words.io import DELIMITERS, dialect_phrase
 
-DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
 HEAD_BYTES = 1 << 18
 _SHARE_OF_LINES = 0.5
 
@@ -58,12 +59,15 @@ class Dialect:
         return found
 
     def __str__(self) -> str:
-        name = DELIMITERS.get(self.delimiter)
-        separated = f"{name}-separated" if name else f"separated by {self.delimiter!r}"
-        return f"{separated}, decimal {'comma' if self.decimal == ',' else 'point'}"
+        return dialect_phrase(self.delimiter, self.decimal)
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """What a note on the dialect tells."""
+        return {"delimiter": self.delimiter, "decimal": self.decimal}
 
 
-def find_dialect(head: str, *, whole: bool, encoding: str = "utf-8") -> tuple[Dialect, list[str]]:
+def find_dialect(head: str, *, whole: bool, encoding: str = "utf-8") -> tuple[Dialect, list[Note]]:
     """Return the dialect of a file from its first characters, and notes on what it rests on.
 
     `whole` says that the head is the whole file; otherwise its last record may be cut and is left out.
@@ -73,7 +77,7 @@ def find_dialect(head: str, *, whole: bool, encoding: str = "utf-8") -> tuple[Di
     delimiter = _best_delimiter(readings)
     decimal, notes = _decimal(delimiter, readings[delimiter])
     dialect = Dialect(delimiter, decimal, encoding=encoding, newline=newline, bom=bom)
-    return dialect, [f"read as {dialect}", *notes]
+    return dialect, [Note("io.dialect", dialect.figures), *notes]
 
 
 def line_end(head: str) -> str:
@@ -128,7 +132,7 @@ def _agreement(records: Records) -> tuple[float, int]:
     return sum(len(record) == fields for record in records) / len(records), fields
 
 
-def _decimal(delimiter: str, records: Records) -> tuple[str, list[str]]:
+def _decimal(delimiter: str, records: Records) -> tuple[str, list[Note]]:
     """Return the decimal sign: a comma only where whole columns of numbers have one and none has a point."""
     if delimiter == ",":
         return ".", []
@@ -138,7 +142,7 @@ def _decimal(delimiter: str, records: Records) -> tuple[str, list[str]]:
         return ".", []
     numbers = [field for column in with_comma for field in column if _COMMA_NUMBER.fullmatch(field)]
     if all(_LIKE_THOUSANDS.fullmatch(field) for field in numbers):
-        return ",", ["all commas are followed by three digits: check that they are not thousands separators"]
+        return ",", [Note("io.commas_before_three_digits")]
     return ",", []
 
 

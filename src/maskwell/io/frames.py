@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import BadInput, MaskwellWarning, raise_all
+from ..notes import Note
 from ..schema import Schema
 from ..table import Table
 from .numbers import Array
@@ -61,7 +62,7 @@ def raw_from_native(frame: Any) -> Raw:
     if kinds.is_pandas_dataframe(frame):
         return _from_pandas(frame)
     if kinds.is_polars_lazyframe(frame):
-        return _from_polars(_collected_frame(frame), ("the lazy frame was collected",))
+        return _from_polars(_collected_frame(frame), (Note("io.lazy_frame"),))
     if kinds.is_polars_dataframe(frame):
         return _from_polars(frame)
     if kinds.is_pyarrow_table(frame):
@@ -104,7 +105,7 @@ def _from_pandas(frame: Any) -> Raw:
         problems += problem
     raise_all(problems, BadInput)
     plain_index = isinstance(frame.index, pd.RangeIndex) and frame.index.start == 0 and frame.index.step == 1
-    notes = () if plain_index else ("the index of the pandas frame is not data and was left out",)
+    notes = () if plain_index else (Note("io.pandas_index"),)
     data = pa.Table.from_arrays(arrays, names=[str(name) for name in frame.columns])
     backends = {str(name): _backend(dtype) for name, dtype in frame.dtypes.items()}
     return raw_from_arrow(data, "pandas", notes, backends)
@@ -171,7 +172,7 @@ def _nullable() -> dict[Any, Any]:
     return {**whole, **natural, **floats, pa.bool_(): pd.BooleanDtype()}
 
 
-def _from_polars(frame: Any, notes: tuple[str, ...] = ()) -> Raw:
+def _from_polars(frame: Any, notes: tuple[Note, ...] = ()) -> Raw:
     import narwhals as nw
 
     types = nw.from_native(frame, eager_only=True).schema

@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Sequence
 
 from ..errors import BadInput, MaskwellWarning, raise_all
+from ..notes import Note
 
 NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*")
 _ALPHABETS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE")
 
 
-def clean_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
+def clean_names(names: Sequence[str]) -> tuple[list[str], list[Note]]:
     """Return the names in NFC and notes on what was changed or looks odd; warn of the same.
 
     Raises `BadInput` that lists every blank and every doubled name.
@@ -23,7 +24,7 @@ def clean_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     raise_all(_duplicate_name_problems(clean, ", which differ only in how accents are encoded"), BadInput)
     notes = _normal_form_notes(names, clean) + _lookalikes(clean)
     for note in notes:
-        warnings.warn(note, MaskwellWarning, stacklevel=4)
+        warnings.warn(str(note), MaskwellWarning, stacklevel=4)
     return clean, notes
 
 
@@ -49,17 +50,17 @@ def _duplicate_name_problems(names: Sequence[str], how: str = "") -> list[str]:
     ]
 
 
-def _normal_form_notes(names: Sequence[str], clean: Sequence[str]) -> list[str]:
+def _normal_form_notes(names: Sequence[str], clean: Sequence[str]) -> list[Note]:
     return [
-        f"the name of column {i}, {new!r}, was put into Unicode normal form (NFC)"
+        Note("io.name_normalized", {"place": i, "name": new})
         for i, (old, new) in enumerate(zip(names, clean, strict=True), 1)
         if old != new
     ]
 
 
-def _lookalikes(names: Sequence[str]) -> list[str]:
+def _lookalikes(names: Sequence[str]) -> list[Note]:
     return [
-        f"the name of column {i}, {name!r}, mixes {' and '.join(found)} letters, which can look alike: check it"
+        Note("io.name_of_several_alphabets", {"place": i, "name": name, "alphabets": tuple(found)})
         for i, name in enumerate(names, 1)
         if len(found := _alphabets(name)) > 1
     ]

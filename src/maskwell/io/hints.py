@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..notes import Note
 from ..schema import FIRST_MISSING_CODE, MISSING, Column, Schema
 from ..table import Table
 from .numbers import Array, codes_text
@@ -41,7 +42,7 @@ def _values_without_codes(column: Array, hint: Hint) -> Array:
     return pc.if_else(coded, pa.scalar(None, column.type), column)
 
 
-def schema_with_hints(schema: Schema, raw: Raw) -> tuple[Schema, list[str]]:
+def schema_with_hints(schema: Schema, raw: Raw) -> tuple[Schema, list[Note]]:
     """Return the schema with descriptions, labels and missing codes of the file where it has none of its own."""
     changes, notes = {}, []
     for name, hint in raw.hints.items():
@@ -49,9 +50,7 @@ def schema_with_hints(schema: Schema, raw: Raw) -> tuple[Schema, list[str]]:
             column = schema[name]
             extra = _further_codes(column, hint)
             if extra:
-                notes.append(
-                    f"column {name!r}: missing codes taken from the file ({', '.join(codes_text(extra))})"
-                )
+                notes.append(Note("io.missing_codes", {"column": name, "codes": tuple(codes_text(extra))}))
             changes[name] = _column_with_hint(
                 replace(column, missing=column.missing + extra), hint, raw.data.column(name)
             )

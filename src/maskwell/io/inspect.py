@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import BadInput
+from ..notes import Note
 from ..schema import Column, Schema
 from .column_drafts import (
     NO_VALUE,
@@ -47,16 +48,17 @@ MOST_FRACTIONS = 5
 FEWEST_YEARS = 8  # different values: fewer are classes (of ages, of schooling)
 _BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"0", "1"}, {"t", "f"}, {"y", "n"})
 _QUESTIONS = {
-    "spike": "codes for no value among its values?",
-    "code": "words for no value among its categories?",
-    "unit": "a coarser unit?",
-    "identity": "recomputed from others?",
-    "zeros": "real zeros?",
-    "named-id": "an id, a group or a category?",
-    "date-part": "a part of a date, or an amount?",
-    "few-values": "an amount, or classes?",
-    "body": "the weight of a body, or a survey weight?",
+    "spike": "io.asks_spike",
+    "code": "io.asks_code",
+    "unit": "io.asks_unit",
+    "identity": "io.asks_identity",
+    "zeros": "io.asks_zeros",
+    "named-id": "io.asks_named_id",
+    "date-part": "io.asks_date_part",
+    "few-values": "io.asks_few_values",
+    "body": "io.asks_body",
 }
+_END_QUESTIONS = {"top": "io.asks_top_code", "bottom": "io.asks_bottom_code"}
 _ALWAYS_ASKED = (
     "identity",
     "zeros",
@@ -65,19 +67,6 @@ _ALWAYS_ASKED = (
     "few-values",
     "body",
 )  # without a line of the schema to switch on
-_DROPPED = {
-    "all-missing": "no value at all",
-    "nested": "lists or records",
-    "date": "dates or times",
-    "boolean": "yes and no in several spellings",
-    "id": "an identifier?",
-    "group": "the id of a group?",
-    "repeats": "an id, a group or an amount?",
-    "weight": "a weight?",
-    "text": "text that cannot be masked",
-    "stray": "numbers but for a few records",
-    "thousands": "numbers with thousands separators",
-}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -92,33 +81,36 @@ class SchemaProposal:
         """Return the findings about a column; those about the whole file for `None`."""
         return tuple(finding for finding in self.findings if finding.column == column)
 
-    def questions(self) -> dict[str, tuple[str, ...]]:
-        """Return what is open about each column in short words, without any value; what is settled is left out."""
+    def questions(self) -> dict[str, tuple[Note, ...]]:
+        """Return what is open about each column in short notes, without any value; what is settled is left out."""
         asked = {
-            name: tuple(dict.fromkeys(said for finding in self.of(name) if (said := self._question(finding))))
+            name: tuple(dict.fromkeys(note for one in self.of(name) if (note := self._question(one))))
             for name in self.schema.names
         }
-        return {name: said for name, said in asked.items() if said}
+        return {name: notes for name, notes in asked.items() if notes}
 
-    def _question(self, finding: ColumnFinding) -> str:
+    def _question(self, finding: ColumnFinding) -> Note | None:
         """A finding that was not applied as a question, or that its column is dropped."""
         column = self.schema[finding.column or ""]
         if column.drop:
-            return f"dropped until a schema decides ({_DROPPED.get(finding.kind, finding.kind)})"
+            return Note("io.dropped", {"kind": finding.kind})
         if finding.kind == "id":
-            return "" if "id" in column.roles else "an identifier?"
+            return None if "id" in column.roles else Note("io.asks_identifier")
         if finding.kind == "pile-up":
-            return f"a {finding.suggestion.split(' ')[0]} code?"
-        is_asked = finding.kind in _ALWAYS_ASKED or finding.suggestion
-        return _QUESTIONS.get(finding.kind, "") if is_asked else ""
+            return Note(_END_QUESTIONS[finding.figures["end"]])
+        is_asked = finding.kind in _QUESTIONS and (finding.kind in _ALWAYS_ASKED or finding.suggestion)
+        return Note(_QUESTIONS[finding.kind]) if is_asked else None
 
-    def to_toml(self) -> str:
-        """Write the schema with the findings above their columns and the suggestions as lines commented out."""
+    def to_toml(self, *head: str) -> str:
+        """Write the schema with the findings above their columns and the suggestions as lines commented out.
+
+        `head` are lines to stand first, of comment.
+        """
         notes = {name: [f"{f.kind}: {f.said}" for f in self.of(name)] for name in self.schema.names}
         blocks = self.schema.to_toml(notes).rstrip("\n").split("\n\n")
-        head = ["# A proposal by maskwell inspect: check every line, the roles above all."]
-        head += [f"# {finding.kind}: {finding.said}" for finding in self.of(None)]
-        blocks[0] = "\n".join([*head, blocks[0]])
+        first = head or ("# A proposal by maskwell inspect: check every line, the roles above all.",)
+        first += tuple(f"# {finding.kind}: {finding.said}" for finding in self.of(None))
+        blocks[0] = "\n".join([*first, blocks[0]])
         for i, name in enumerate(self.schema.names, 1):
             blocks[i] += "".join(
                 f"\n# {finding.suggestion}" for finding in self.of(name) if finding.suggestion
@@ -194,18 +186,20 @@ def unreviewed_schema(schema: Schema) -> Schema:
 def _describe(facts: Facts) -> Draft:
     draft = Draft(facts, Column(facts.name, "text"))
     if facts.shape == "empty":
-        return draft.asked("all-missing", "there is no value at all; proposed to be dropped", drop=True)
+        return draft.asked("all-missing", "there is no value at all", "; proposed to be dropped", drop=True)
     if facts.shape == "nested":
-        return draft.asked("nested", "lists and records cannot be masked; proposed to be dropped", drop=True)
+        return draft.asked(
+            "nested", "lists and records cannot be masked", "; proposed to be dropped", drop=True
+        )
     if facts.shape == "date" or _counts_days(facts):
-        text = "dates or times: a number (age, days since), a category (year), or dropped as proposed?"
-        return draft.asked("date", text, otherwise=OF_DATES, drop=True)
+        asks = ": a number (age, days since), a category (year), or dropped as proposed?"
+        return draft.asked("date", "dates or times", asks, otherwise=OF_DATES, drop=True)
     if facts.grouped:
-        text = "numbers with thousands separators, which cannot be masked; proposed to be dropped"
-        return draft.asked("thousands", text, otherwise=OF_SEPARATORS, drop=True)
+        found, asks = "numbers with thousands separators, which cannot be masked", "; proposed to be dropped"
+        return draft.asked("thousands", found, asks, otherwise=OF_SEPARATORS, drop=True)
     if facts.texts and booleans_mixed(facts.texts):
-        text = "yes and no are spelled in several ways: spell them in one, or leave it dropped"
-        return _category(draft).asked("boolean", text, drop=True)
+        found, asks = "yes and no are spelled in several ways", ": spell them in one, or leave it dropped"
+        return _category(draft).asked("boolean", found, asks, drop=True)
     return _describe_number(draft) if facts.shape == "number" else _describe_text(draft)
 
 
@@ -226,7 +220,7 @@ def _describe_text(draft: Draft) -> Draft:
     if facts.distinct == 1:
         return _category(draft).asked("constant", "all values are the same")
     if facts.texts and {text.casefold() for text in facts.texts} in _BOOLEANS:
-        return _category(draft).asked("boolean", "two values that say yes and no: a category")
+        return _category(draft).asked("boolean", "two values that say yes and no", ": a category")
     strayed = with_strays(draft)
     if not strayed.column.drop and facts.texts and 2 * facts.distinct <= facts.present:
         return _with_absent_labels(_category(draft))
@@ -239,7 +233,7 @@ def _with_absent_labels(draft: Draft) -> Draft:
         return draft
     listed = ", ".join(json.dumps(label) for label in absent)
     text = f"is {listed} a category, or does it mean no value? Then take it out of the categories"
-    return draft.asked("code", text, f"missing = [{listed}]")
+    return draft.asked("code", text, suggestion=f"missing = [{listed}]")
 
 
 def _describe_number(draft: Draft) -> Draft:
@@ -248,28 +242,37 @@ def _describe_number(draft: Draft) -> Draft:
     unit = None if facts.whole else facts.unit
     draft = replace(draft, column=Column(facts.name, kind, unit=unit, missing=facts.literals))
     if facts.stray is not None:
-        draft = draft.asked("infinite", f"the value of record {facts.stray:,} is not finite: correct it")
+        draft = draft.asked("infinite", f"the value of record {facts.stray:,} is not finite", ": correct it")
     if facts.distinct + len(facts.literals) <= 1:
-        return draft.asked("constant", "all values are the same: noise has no scale here")
+        return draft.asked("constant", "all values are the same", ": noise has no scale here")
     if facts.whole and np.array_equal(facts.support, [0.0, 1.0]):
-        return _with_absent_labels(_category(draft).asked("boolean", "0 and 1: a category"))
+        return _with_absent_labels(_category(draft).asked("boolean", "0 and 1", ": a category"))
     few = len(facts.support) <= min(MOST_NUMBER_CATEGORIES, LARGEST_CATEGORY_SHARE * facts.records)
     if facts.whole and few and are_years(facts.name, facts.support):
-        text = f"{len(facts.support)} different whole numbers, by its name years: an amount; classes? Then a category"
-        draft = draft.asked("years", text)
+        found = f"{len(facts.support)} different whole numbers, by its name years"
+        draft = draft.asked("years", found, ": an amount; classes? Then a category")
     elif facts.whole and few and not says_weight(facts.name, facts.label):
-        text = f"only {len(facts.support)} different whole numbers: a category; a count? Then kind integer"
-        return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
+        found, asks = (
+            f"only {len(facts.support)} different whole numbers",
+            ": a category; a count? Then kind integer",
+        )
+        return with_spikes(_with_absent_labels(_category(draft).asked("category", found, asks)))
     if part := _calendar_part(facts):
-        text = f"by its name and values {part}: taken for a category, to which no noise is added"
-        return _category(draft).asked("date-part", text, otherwise=AN_AMOUNT)
+        found, asks = f"by its name and values {part}", ": taken for a category, to which no noise is added"
+        return _category(draft).asked("date-part", found, asks, otherwise=AN_AMOUNT)
     if facts.unit == 1.0 and _are_codes(facts):
-        text = f"{facts.distinct} different codes, by its name: a category; an amount? Then kind integer"
-        return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
+        found, asks = (
+            f"{facts.distinct} different codes, by its name",
+            ": a category; an amount? Then kind integer",
+        )
+        return with_spikes(_with_absent_labels(_category(draft).asked("category", found, asks)))
     has_fractions = bool(np.any(facts.support % 1))
     if has_fractions and len(facts.support) <= MOST_FRACTIONS <= LARGEST_CATEGORY_SHARE * facts.records:
-        text = f"only {len(facts.support)} different numbers: taken for an amount, to which noise is added"
-        draft = draft.asked("few-values", text, otherwise=CLASSES)
+        found, asks = (
+            f"only {len(facts.support)} different numbers",
+            ": taken for an amount, to which noise is added",
+        )
+        draft = draft.asked("few-values", found, asks, otherwise=CLASSES)
     return with_unit(with_pile_ups(with_spikes(with_literals(draft))))
 
 
@@ -303,13 +306,20 @@ def _relations(drafts: Sequence[Draft]) -> list[ColumnFinding]:
     identities = find_identities(values, names)
     same = {frozenset((i.total, i.parts[0][0])) for i in identities if len(i.parts) == 1}
     found = [
-        ColumnFinding(one.total, "identity", _identity_text(one), others=tuple(name for name, _ in one.parts))
+        ColumnFinding(
+            one.total,
+            "identity",
+            f"{_identity_phrase(one)}, exactly",
+            others=tuple(name for name, _ in one.parts),
+            asks=": which one is recomputed from the masked others? Never noise on all of them",
+        )
         for one in identities
     ]
     for pair in near_duplicates(values, names):
         if frozenset((pair.first, pair.second)) not in same:
-            text = f"{_likeness(pair)}: one quantity in two columns? Then one noise for both, or drop one"
-            found.append(ColumnFinding(pair.second, "near-duplicate", text, others=(pair.first,)))
+            asks = ": one quantity in two columns? Then one noise for both, or drop one"
+            like = _likeness(pair)
+            found.append(ColumnFinding(pair.second, "near-duplicate", like, others=(pair.first,), asks=asks))
     return found
 
 
@@ -332,9 +342,8 @@ def _without_spikes(draft: Draft) -> Floats:
     return np.where(np.isin(numbers, draft.spikes), np.nan, numbers) if draft.spikes else numbers
 
 
-def _identity_text(identity: Identity) -> str:
-    shown = Identity(repr(identity.total), tuple((repr(name), c) for name, c in identity.parts))
-    return f"{shown}, exactly: which one is recomputed from the masked others? Never noise on all of them"
+def _identity_phrase(identity: Identity) -> str:
+    return str(Identity(repr(identity.total), tuple((repr(name), c) for name, c in identity.parts)))
 
 
 def _file_findings(drafts: Sequence[Draft]) -> list[ColumnFinding]:

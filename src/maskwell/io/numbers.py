@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrow_buffers import from_numpy, letters_of, to_numpy
+from ..words.phrases import number_text
 
 Array: TypeAlias = Any  # a pyarrow array: the stubs trail what its compute functions take and return
 Floats = npt.NDArray[np.float64]
@@ -19,7 +19,6 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 EXACT_BELOW = 2.0**53
-_PLAIN_BELOW = 16
 _VALID = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(([,. '\u2019\u00a0\u202f])\d{3})(\2\d{3})*([.,]\d+)?")
@@ -189,15 +188,6 @@ def _plain(text: Array) -> Array:
         [number_text(float(field)) for field in text.filter(from_numpy(scientific)).to_pylist()], pa.string()
     )
     return pc.replace_with_mask(text, from_numpy(scientific), plain)
-
-
-def number_text(number: float, decimal: str = ".") -> str:
-    """Write one number as `to_text` does."""
-    if isinstance(number, int) or (number.is_integer() and abs(number) < 10.0**_PLAIN_BELOW):
-        return str(int(number))
-    shortest = Decimal(repr(number))
-    text = format(shortest, "f") if abs(shortest.adjusted()) < _PLAIN_BELOW else repr(number)
-    return text.replace(".", decimal)
 
 
 def codes_text(codes: Iterable[float | str], decimal: str = ".") -> list[str]:

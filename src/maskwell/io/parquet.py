@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import BadInput, MaskwellWarning
+from ..notes import Note
 from ..schema import FIRST_MISSING_CODE
 from ..table import Source, Table
 from .arrow_footer import stored_counts
@@ -39,7 +40,7 @@ def load_columnar(
     return raw_from_arrow(data, kind)
 
 
-def raw_from_arrow(data: pa.Table, kind: str, notes: tuple[str, ...] = (), dialect: Any = None) -> Raw:
+def raw_from_arrow(data: pa.Table, kind: str, notes: tuple[Note, ...] = (), dialect: Any = None) -> Raw:
     """Make raw columns of an Arrow table: names checked, labels looked up, metadata left behind."""
     import pyarrow as pa
 

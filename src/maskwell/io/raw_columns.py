@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..notes import Note
 from ..table import Source
 
 if TYPE_CHECKING:
@@ -36,5 +37,5 @@ class Raw:
     data: pa.Table
     source: Source
     decimal: str = "."
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     hints: Mapping[str, Hint] = field(default_factory=dict)

@@ -46,18 +46,16 @@ BODY_CORRELATION = 0.3  # of ranks with those of a height, from which on a weigh
 # The same times sqrt(n - 1), for a bare name (wt, weight): 1 in 16,000 without any tie; weights at birth have about 0.2
 BODY_SCORE = 4.0
 SHARES, ROUNDED_SHARES = 3, 0.01  # columns that add up to one total, but for this part of it: a budget
-THREE_ANSWERS = (
+TOGETHER_ANSWER = (
     "Records that belong together (a household, an employer, a school, a person over time)? Then "
-    'roles = ["group"] with drop = true. The id of each record? Then roles = ["id"]. An amount? Then '
-    'kind = "integer" with roles = ["key"]'
+    'roles = ["group"] with drop = true.'
 )
-NO_AMOUNT = THREE_ANSWERS.split(" An amount?")[0] + (
-    ' A category? Then kind = "category" with roles = ["block"], without drop'
+ID_ANSWER = "The id of each record? Then"
+NO_AMOUNT = (
+    f'{TOGETHER_ANSWER} {ID_ANSWER} roles = ["id"]. A category? Then kind = "category" with roles = ["block"], '
+    "without drop"
 )  # of texts
-A_TEXT = (
-    'The id of each record? Then roles = ["id"], without drop. A name, or words of the respondent? Then leave it '
-    "dropped: nothing masks a text"
-)  # of texts of which every record has its own
+CORRECT_FIRST = "correct these in the file first, and give it "
 AN_AMOUNT = 'An amount? Then roles = ["key"], without drop'
 OF_NUMBERS = (
     "Records that belong together (a household, an employer, a school, a person over time) by it? Then "
@@ -65,6 +63,19 @@ OF_NUMBERS = (
     'with roles = ["id"], without unit and drop. An amount of each record by itself, that noise on each hides? Then '
     'roles = ["key"], without drop'
 )
+
+
+def _three_answers(*, has_faults: bool = False) -> str:
+    """Say what numbers may be that are made like identifiers; an id only once its faults are corrected."""
+    first = CORRECT_FIRST * has_faults
+    amount = 'An amount? Then kind = "integer" with roles = ["key"]'
+    return f'{TOGETHER_ANSWER} {ID_ANSWER} {first}roles = ["id"]. {amount}'
+
+
+def _text_answers(*, has_faults: bool = False) -> str:
+    """Say what texts may be of which every record has its own."""
+    name = "A name, or words of the respondent? Then leave it dropped: nothing masks a text"
+    return f'{ID_ANSWER} {CORRECT_FIRST * has_faults}roles = ["id"], without drop. {name}'
 
 
 def with_roles(drafts: list[Draft]) -> list[Draft]:
@@ -97,8 +108,8 @@ def _without_names(draft: Draft) -> Draft:
         return draft
     if facts.distinct == facts.records:
         return draft
-    text = "named like what identifies persons (a name, an address): dropped, as proposed?"
-    return replace(draft, findings=()).as_text("id", text, drop=True)
+    found = "named like what identifies persons (a name, an address)"
+    return replace(draft, findings=()).as_text("id", found, ": dropped, as proposed?", drop=True)
 
 
 # Groups.
@@ -113,17 +124,17 @@ def _with_group(draft: Draft) -> Draft:
     few, named = facts.distinct <= MOST_NUMBER_CATEGORIES, says_id(facts.name, facts.label)
     named_unit = facts.distinct >= FEWEST_UNITS and says_unit(facts.name)
     if few and draft.column.kind == "category" and not named_unit:
-        text = "named like an id, with few values: taken for a category"
+        found, asks = "named like an id, with few values", ": taken for a category"
         is_asked = named and facts.distinct > 2
-        return draft.asked("named-id", text, otherwise=THREE_ANSWERS) if is_asked else draft
+        return draft.asked("named-id", found, asks, otherwise=_three_answers()) if is_asked else draft
     if repeats < FEW_REPEATS * facts.records and named:
         return draft  # an id with faults
     why = "named like a group of records" if named_unit else _group_reason(facts, named)
     if not why:
         return draft
-    text = f"{why}, with values that repeat: taken for a group, and dropped"
-    bare, answers = replace(draft, findings=()), NO_AMOUNT if facts.shape == "text" else THREE_ANSWERS
-    return bare.as_text("group", text, otherwise=answers, roles=frozenset({"group"}), drop=True)
+    found, asks = f"{why}, with values that repeat", ": taken for a group, and dropped"
+    bare, answers = replace(draft, findings=()), NO_AMOUNT if facts.shape == "text" else _three_answers()
+    return bare.as_text("group", found, asks, otherwise=answers, roles=frozenset({"group"}), drop=True)
 
 
 def _with_times(draft: Draft, drafts: Sequence[Draft]) -> Draft:
@@ -135,9 +146,9 @@ def _with_times(draft: Draft, drafts: Sequence[Draft]) -> Draft:
     of = next((other.facts.name for other in drafts if _gives(other.facts, facts)), None)
     if of is None:
         return draft
-    text = f"the same for all records with one {of}, so that noise on each would average out: dropped"
-    bare = replace(draft, findings=())
-    return bare.as_text("group", text, otherwise=THREE_ANSWERS, roles=frozenset(), drop=True)
+    found = f"the same for all records with one {of}, so that noise on each would average out"
+    bare, answers = replace(draft, findings=()), _three_answers()
+    return bare.as_text("group", found, ": dropped", otherwise=answers, roles=frozenset(), drop=True)
 
 
 def _with_repeats(draft: Draft, groups: Sequence[Facts], others: Sequence[Facts]) -> Draft:
@@ -148,8 +159,14 @@ def _with_repeats(draft: Draft, groups: Sequence[Facts], others: Sequence[Facts]
     found = row_repeats(draft.facts, groups, others)
     if found is None:
         return draft
-    text = f"{found}, as it is with what records that belong together share: dropped"
-    return replace(draft, findings=()).asked("repeats", text, otherwise=OF_NUMBERS, drop=True)
+    return replace(draft, findings=()).asked(
+        "repeats",
+        f"{found}, as it is with what records that belong together share",
+        ": dropped",
+        otherwise=OF_NUMBERS,
+        figures={"share": found.share, "chance": found.chance},
+        drop=True,
+    )
 
 
 def _gives(time: Facts, facts: Facts) -> bool:
@@ -243,20 +260,20 @@ def _id_score(draft: Draft) -> int:
 
 def _with_id(draft: Draft, score: int, best: bool) -> Draft:
     facts, bare = draft.facts, replace(draft, findings=())
-    answers = A_TEXT if facts.shape == "text" else THREE_ANSWERS
+    answers = _text_answers if facts.shape == "text" else _three_answers
     if best:
-        otherwise = "" if score >= NAMED else answers
-        text = "every record has its own value: the id?"
-        return bare.as_text("id", text, otherwise=otherwise, roles=frozenset({"id"}))
+        otherwise = "" if score >= NAMED else answers()
+        found = "every record has its own value"
+        return bare.as_text("id", found, ": the id?", otherwise=otherwise, roles=frozenset({"id"}))
     if score:
-        text = "every record has its own value, as an id has: dropped, as proposed?"
-        return bare.as_text("id", text, otherwise=answers, drop=True)
+        found = "every record has its own value, as an id has"
+        return bare.as_text("id", found, ": dropped, as proposed?", otherwise=answers(), drop=True)
     if says_id(facts.name, facts.label) and _is_nominal(draft) and draft.column.kind != "category":
         if faults := id_faults(draft):
-            text = f"named like an id, but {faults}: dropped; correct it?"
-            return bare.as_text("id", text, otherwise=_once_corrected(answers), drop=True)
-        text = "named like an id, and every record has its own value: dropped, as proposed?"
-        return bare.as_text("id", text, otherwise=answers, drop=True)
+            found, corrected = f"named like an id, but {faults}", answers(has_faults=True)
+            return bare.as_text("id", found, ": dropped; correct it?", otherwise=corrected, drop=True)
+        found = "named like an id, and every record has its own value"
+        return bare.as_text("id", found, ": dropped, as proposed?", otherwise=answers(), drop=True)
     return draft
 
 
@@ -274,21 +291,13 @@ def _with_label(draft: Draft, has_id: bool) -> Draft:
         what = "whole numbers as the rows of a larger file have"
     else:
         return draft
-    answers = _once_corrected(THREE_ANSWERS) if faults else THREE_ANSWERS
+    has_faults = bool(faults)
     if has_id:
-        text = f"{what}: dropped, as proposed?"
-        return replace(draft, findings=()).as_text("id", text, otherwise=answers, drop=True)
-    role = "role id, once these are corrected in the file" if faults else "role id"
-    text = f"{what}: is it one? Then drop = true or {role}; else it leaves in clear unless masked"
-    return draft.asked("id", text, "drop = true")
-
-
-def _once_corrected(answers: str) -> str:
-    """Return answers of which an id is one only after its faults are mended."""
-    return answers.replace(
-        "The id of each record? Then ",
-        "The id of each record? Then correct these in the file first, and give it ",
-    )
+        bare, answers = replace(draft, findings=()), _three_answers(has_faults=has_faults)
+        return bare.as_text("id", what, ": dropped, as proposed?", otherwise=answers, drop=True)
+    role = "role id, once these are corrected in the file" if has_faults else "role id"
+    asks = f": is it one? Then drop = true or {role}; else it leaves in clear unless masked"
+    return draft.asked("id", what, asks, suggestion="drop = true", figures={"has_faults": has_faults})
 
 
 # Survey weights.
@@ -300,25 +309,41 @@ def _with_weights(drafts: Sequence[Draft]) -> list[Draft]:
     for draft in drafts:
         why = _weight_reason(draft, drafts)
         if why == OF_A_BODY:
-            text = f"{why}: taken for an amount, and masked"
-            out.append(draft.asked("body", text, otherwise=A_SURVEY_WEIGHT))
+            out.append(
+                draft.asked("body", why, ": taken for an amount, and masked", otherwise=A_SURVEY_WEIGHT)
+            )
             continue
         if not why or draft.facts.distinct < 2:
             out.append(draft)
             continue
         draft = replace(draft, findings=tuple(one for one in draft.findings if one.kind != "few-values"))
         if not _is_fit(draft.facts):
-            text = f"{why}, but missing or not positive in places: dropped, as no weight gets noise"
-            out.append(draft.asked("weight", text, otherwise=f"{_A_WEIGHT}. {AN_AMOUNT}", drop=True))
+            out.append(
+                _without_weight(draft, f"{why}, but missing or not positive in places", NO_NOISE, _A_WEIGHT)
+            )
         elif found:
-            text = f"{why}, beside {found}: dropped, as one weight leaves at most, and none gets noise"
+            asks = ": dropped, as one weight leaves at most, and none gets noise"
             own = f'The one to use? Then roles = ["weight"] without drop, and drop {found}'
-            out.append(draft.asked("weight", text, otherwise=f"{own}. {AN_AMOUNT}", drop=True))
+            out.append(_without_weight(draft, f"{why}, beside {found}", asks, own))
         else:
             found = draft.column.name
-            text = f"{why}, and positive: taken for a survey weight"
-            out.append(draft.asked("weight", text, otherwise=AN_AMOUNT, roles=frozenset({"weight"})))
+            out.append(_as_weight(draft, why))
     return out
+
+
+def _without_weight(draft: Draft, found: str, asks: str, own: str) -> Draft:
+    return draft.asked("weight", found, asks, otherwise=f"{own}. {AN_AMOUNT}", drop=True)
+
+
+def _as_weight(draft: Draft, why: str) -> Draft:
+    return draft.asked(
+        "weight",
+        f"{why}, and positive",
+        ": taken for a survey weight",
+        otherwise=AN_AMOUNT,
+        figures={"reason": why},
+        roles=frozenset({"weight"}),
+    )
 
 
 def _with_totals(drafts: Sequence[Draft]) -> list[Draft]:
@@ -331,15 +356,14 @@ def _with_totals(drafts: Sequence[Draft]) -> list[Draft]:
         [draft.facts for draft in open_ones if not any(one.kind == "id" for one in draft.findings)],
     )
     return [
-        draft.asked(
-            "weight", f"{found[name]}: dropped, as no weight gets noise", otherwise=OF_TOTALS, drop=True
-        )
+        draft.asked("weight", str(found[name]), NO_NOISE, otherwise=OF_TOTALS, drop=True)
         if (name := draft.facts.name) in found
         else draft
         for draft in drafts
     ]
 
 
+NO_NOISE = ": dropped, as no weight gets noise"
 OF_A_BODY = "named like a weight, and goes with a height beside it"
 A_SURVEY_WEIGHT = 'A survey weight? Then roles = ["weight"]'
 OF_TOTALS = f'A weight, or the share of a whole? Then roles = ["weight"] without drop. {AN_AMOUNT}'
@@ -439,11 +463,10 @@ def _with_use(draft: Draft) -> Draft:
         return draft
     if column.kind == "text":
         at = f" (record {facts.stray:,} is the first that is no number)" if facts.stray else ""
-        text = f"text that cannot be masked{at}: dropped, as proposed?"
-        return draft.asked("text", text, drop=True)
+        return draft.asked("text", f"text that cannot be masked{at}", ": dropped, as proposed?", drop=True)
     if column.is_number:
         return replace(draft, column=replace(column, roles=frozenset({"key"})))
     if len(column.categories) <= MOST_BLOCK_VALUES:
         return replace(draft, column=replace(column, roles=frozenset({"block"})))
-    text = f"{len(column.categories)} categories are too many for a block: group them?"
-    return draft.asked("category", text)
+    found = f"{len(column.categories)} categories are too many for a block"
+    return draft.asked("category", found, ": group them?")

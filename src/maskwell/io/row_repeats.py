@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..words.io import chance_phrase
 from .column_profile import Facts
 
 Codes = npt.NDArray[np.integer]
@@ -66,7 +67,7 @@ class Repeats:
 
     def __str__(self) -> str:
         """Say both shares."""
-        chance = f"{self.chance:.1%}" if self.chance >= 0.001 else "under 0.1%"
+        chance = chance_phrase(self.chance)
         return f"equal to the record above in {self.share:.1%} of records, where chance gives {chance}"
 
 

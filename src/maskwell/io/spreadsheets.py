@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..notes import Note
 from ..table import coded_values
 
 if TYPE_CHECKING:
@@ -22,18 +23,10 @@ def formula_columns(table: Table) -> tuple[str, ...]:
     return tuple(name for name in table.names if _would_run(_texts(table, name)))
 
 
-def formula_warning(table: Table) -> str:
+def formula_warning(table: Table) -> Note | None:
     """Say which columns of a table a spreadsheet would take for formulas; nothing where there are none."""
     columns = formula_columns(table)
-    if not columns:
-        return ""
-    named = (
-        f"column {columns[0]!r} has" if len(columns) == 1 else f"columns {', '.join(map(repr, columns))} have"
-    )
-    return (
-        f"{named} texts that begin with =, +, - or @, which a spreadsheet runs as formulas when it opens a CSV file: "
-        "import what is not a number as text"
-    )
+    return Note("io.formulas", {"columns": columns}) if columns else None
 
 
 def _texts(table: Table, name: str) -> Any:

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from ..errors import BadInput
 from ..table import Source
+from ..words.phrases import number_text
 from .headers import clean_names
 from .memory import FileCounts, check_memory
-from .numbers import EXACT_BELOW, Array, array_with_nulls, is_word, number_text
+from .numbers import EXACT_BELOW, Array, array_with_nulls, is_word
 from .raw_columns import Hint, Raw
 
 if TYPE_CHECKING:

@@ -31,10 +31,10 @@ def total_row(raw: pa.Table, facts: Sequence[Facts]) -> list[ColumnFinding]:
         return []
     text = (
         f"the last record ({raw.num_rows:,}) has the word of a total in {', '.join(words)} and the sums of "
-        f"{', '.join(sums)}: taken for a record"
+        f"{', '.join(sums)}"
     )
     otherwise = "A row of totals? Then take it out of the file, and draft the schema anew"
-    return [ColumnFinding(None, "total", text, otherwise=otherwise)]
+    return [ColumnFinding(None, "total", text, otherwise=otherwise, asks=": taken for a record")]
 
 
 def _is_word(value: object) -> bool:

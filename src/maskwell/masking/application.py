@@ -19,6 +19,7 @@ from ..keys import Key, Stream, uniforms
 from ..laws import Additive, Law, Normal, Outlet, SkewedBias
 from ..laws.chain import combined_of, stages_of
 from ..laws.transform import beyond, on_unit
+from ..notes import Note
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED, Column
 from ..table import Floats, Statuses, Table, coded_values
 from .history import History
@@ -114,7 +115,7 @@ def _on_units(card: NoiseCard, table: Table) -> NoiseCard:
     if not off:
         return card
     laws = tuple(Additive((column.name,), Normal((0.0,)), (_way_out(column),)) for column in off)
-    note = f"rounded to their units: {', '.join(column.name for column in off)}"
+    note = Note("masking.rounded", {"columns": tuple(column.name for column in off)})
     return replace(card, laws=(*card.laws, *laws), notes=(*card.notes, note))
 
 
@@ -218,7 +219,7 @@ def _subsample_records(card: NoiseCard, stream: Stream) -> Integers | None:
     return kept
 
 
-def _steward_notes(table: Table, masked: Table, card: NoiseCard, kept: Integers | None) -> list[str]:
+def _steward_notes(table: Table, masked: Table, card: NoiseCard, kept: Integers | None) -> list[Note]:
     """Say what a steward should know: what leaves unmasked, and blocks of one record."""
     notes = []
     touched = {*card.masked, *(total for total, _ in card.recomputed)}
@@ -228,18 +229,17 @@ def _steward_notes(table: Table, masked: Table, card: NoiseCard, kept: Integers 
         if not c.drop and c.name not in touched and not c.roles & {"id", "group"}
     ]
     if clear:
-        notes.append(f"released unmasked: {', '.join(clear)}")
+        notes.append(Note("masking.unmasked", {"columns": tuple(clear)}))
     if any(len(stages_of(law)) > 1 for law in card.laws):
-        notes.append("some columns carry noise of several stages; the card shows the law of their sum")
+        notes.append(Note("masking.several_stages"))
     if card.numbered:
-        notes.append("no column identifies the records, so later releases cannot be nested in this one")
+        notes.append(Note("masking.no_id"))
     blocks = [name for name in table.schema.with_role("block") if name in clear]
     alone = _alone(masked, blocks, kept) if blocks else 0
     if alone:
-        who = "1 record is alone in its" if alone == 1 else f"{alone:,} records are alone in their"
-        text = f"{who} block ({', '.join(blocks)}): no noise hides {'it' if alone == 1 else 'them'}"
-        warnings.warn(text, MaskwellWarning, stacklevel=4)
-        notes.append(text)
+        note = Note("masking.alone_in_block", {"count": alone, "blocks": tuple(blocks)})
+        warnings.warn(str(note), MaskwellWarning, stacklevel=4)
+        notes.append(note)
     return notes
 
 

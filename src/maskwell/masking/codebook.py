@@ -43,7 +43,7 @@ def spreadsheet_lines(release: Release) -> list[str]:
     from ..io.spreadsheets import formula_warning
 
     said = formula_warning(release.table)
-    return ["", "## In a spreadsheet", "", f"{cell(said)}."] if said else []
+    return ["", "## In a spreadsheet", "", f"{cell(str(said))}."] if said else []
 
 
 def _swap_sentence(swapped: SwapParameters) -> str:
@@ -144,18 +144,40 @@ def describe(law: Any, name: str) -> str:
     return f"masked by {law.form}"
 
 
+def describe_columns(law: Any) -> str:
+    """Say in words what noise does to all columns of a law, without its sizes; nothing where there is no noise."""
+    law = combined_of(law)
+    if isinstance(law, SkewedBias):
+        return f"multiplied by lognormal noise (mean 1, sd {law.bias_sd:g}), plus normal noise"
+    if not isinstance(law, Additive) or not np.all(np.diag(law.noise.covariance)):
+        return ""
+    spread = law.spreads[0] if law.spreads else None
+    parts = [f"{_noise_phrase(law, spread)}"]
+    parts += ["correlated like the data"] if _is_correlated(law) else []
+    parts += ["on the log scale"] if law.outlets[0].log_shift is not None else []
+    is_function = spread is not None and not isinstance(spread, Multiplicative)
+    return ", ".join([*parts, *(["times a function of the value"] if is_function else [])])
+
+
+def _noise_phrase(law: Additive, spread: Any) -> str:
+    if isinstance(spread, Multiplicative):
+        return f"multiplied by normal noise (mean 1, sd {spread.bias_sd:g}), plus normal noise"
+    return f"{law.noise.form} noise"
+
+
+def _is_correlated(law: Additive) -> bool:
+    return law.noise.width > 1 and bool(law.noise.correlations)
+
+
 def _additive(law: Additive, j: int) -> str:
     sd = float(np.sqrt(law.noise.covariance[j, j]))
     spread, outlet = (law.spreads[j] if law.spreads else None), law.outlets[j]
-    if sd == 0:
-        said = "as collected"
-    elif isinstance(spread, Multiplicative):
-        said = f"multiplied by normal noise (mean 1, sd {spread.bias_sd:g}), plus normal noise of sd {spread.sd:g}"
-    else:
-        said = f"{law.noise.form} noise of sd {sd:,.6g}" + (
-            "" if spread is None else " times a function of the value"
-        )
-    if law.noise.width > 1 and law.noise.correlations:
+    said = "as collected" if sd == 0 else _noise_phrase(law, spread)
+    if sd != 0 and isinstance(spread, Multiplicative):
+        said += f" of sd {spread.sd:g}"
+    elif sd != 0:
+        said += f" of sd {sd:,.6g}" + ("" if spread is None else " times a function of the value")
+    if _is_correlated(law):
         said += f", correlated over {', '.join(law.columns)}"
     if outlet.log_shift is not None:
         said += " on the log scale"

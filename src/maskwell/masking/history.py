@@ -25,6 +25,7 @@ from ..errors import BadPlan, raise_all
 from ..keys import Stream, Words, in_sixteens
 from ..laws import Additive, JointMixture, Normal, RotatedMixture
 from ..laws.chain import ChainedLaw, combined_of, stages_of
+from ..notes import Note
 from ..table import Floats, Table
 from .lineage import Cells, Originals, Past, Revisions
 
@@ -46,7 +47,7 @@ class History:
     number: int = 1
     revisions: Revisions = field(default_factory=dict)
     past: Past = field(default_factory=Past)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def draw(self, law: Any, x: Floats, stream: Stream, part: Part) -> Floats:
         """Draw each cell from its record, or from the tag of its revision."""
@@ -287,21 +288,13 @@ def _whole_file_problems(
     return problems
 
 
-def _series_notes(number: int, pairing: RecordPairing, changed: Bools, returned: Bools) -> tuple[str, ...]:
+def _series_notes(number: int, pairing: RecordPairing, changed: Bools, returned: Bools) -> tuple[Note, ...]:
     kept = int(np.count_nonzero((pairing.known | returned) & ~changed))
-    new = int(np.count_nonzero(~pairing.known & ~returned))
-    notes = [f"release {number} of the series: {kept:,} records keep their earlier noise"]
-    if changed.any():
-        notes.append(
-            f"{int(changed.sum()):,} records have changed values and get fresh noise there, and in columns whose noise "
-            "is drawn together with it (the same noise would show the change exactly; a value released before gets "
-            "the noise it had then); whoever holds both releases sees what did not change in those columns twice"
-        )
-    if returned.any():
-        notes.append(f"{int(returned.sum()):,} records return after they were withdrawn")
-    if new:
-        notes.append(f"{new:,} records are new")
-    withdrawn = int(pairing.withdrawn.sum())
-    if withdrawn:
-        notes.append(f"{withdrawn:,} records were withdrawn; they remain in copies of the earlier release")
-    return tuple(notes)
+    counts = {
+        "masking.series_changed": int(changed.sum()),
+        "masking.series_returned": int(returned.sum()),
+        "masking.series_new": int(np.count_nonzero(~pairing.known & ~returned)),
+        "masking.series_withdrawn": int(pairing.withdrawn.sum()),
+    }
+    first = Note("masking.series_kept", {"number": number, "count": kept})
+    return (first, *(Note(code, {"count": count}) for code, count in counts.items() if count))

@@ -41,6 +41,7 @@ from ..keys import Stream
 from ..laws import Additive, Classes, Law, Mixture, Normal, Outlet, Transition
 from ..laws.chain import ChainedLaw, combined_of, stages_of, widen_law
 from ..laws.convolution import normal_from_covariance
+from ..notes import Note
 from ..table import Floats, Table
 from .history import History, history_of, is_rounding, masked_columns
 from .protocol import Mask, Setting, plan_data
@@ -105,7 +106,7 @@ def _comparable(earlier: Masking, table: Table) -> None:
 def _with_earlier_laws(card: NoiseCard, earlier: NoiseCard) -> NoiseCard:
     """Keep the laws of the earlier release: the plan is the same, only what it derives from the data has moved."""
     laws = tuple(old if (old := _same_shape(law, earlier)) is not None else law for law in card.laws)
-    note = "the plan is that of the earlier release, so its noise law is kept"
+    note = Note("masking.same_plan")
     return replace(card, laws=laws, notes=(*card.notes, note))
 
 
@@ -166,12 +167,10 @@ def _ever_clear(earlier: Masking) -> tuple[str, ...]:
     return tuple(sorted({*earlier.past.clear, *(name for name in shown if name not in hidden)}))
 
 
-def _too_late(clear: tuple[str, ...], card: NoiseCard) -> list[str]:
+def _too_late(clear: tuple[str, ...], card: NoiseCard) -> list[Note]:
     """Say which columns noise comes too late for."""
-    late = [name for name in card.columns if name in clear]
-    if not late:
-        return []
-    return [f"an earlier release showed {', '.join(late)} in clear: noise hides nothing of its records there"]
+    late = tuple(name for name in card.columns if name in clear)
+    return [Note("masking.shown_before", {"columns": late})] if late else []
 
 
 def _nested_law(earlier: NoiseCard, law: Any, number: int) -> Law:

@@ -20,6 +20,7 @@ from ..io.csv import dialect_of
 from ..io.dialect import Dialect
 from ..io.memory import FileCounts
 from ..keys import Key, in_sixteens
+from ..notes import Note
 from ..schema import Schema
 from ..sealing import is_sealed, sealed_by_passphrase
 from ..table import Source, Table
@@ -143,7 +144,7 @@ def private_files(masking: Masking) -> dict[str, Writer]:
         "number": masking.number,
         "seeded": key.seeded,
         "mask": plan_data(masking.mask),
-        "notes": list(masking.notes),
+        "notes": [note.to_dict() for note in masking.notes],
         "clear": list(masking.past.clear),
         "kept": None if masking.kept is None else masking.kept.tolist(),
     }
@@ -370,7 +371,7 @@ def _inner_masking(folder: Path) -> Masking:
         revisions=_read_revisions(folder, len(truth)),
         past=_read_past(folder, state),
         kept=None if state["kept"] is None else np.array(state["kept"], np.int64),
-        notes=tuple(state["notes"]),
+        notes=tuple(map(Note.from_dict, state["notes"])),
         swapping=swapping,
         exchange=None if swapping is None else swapping.exchange,
     )

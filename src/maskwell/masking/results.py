@@ -15,6 +15,7 @@ from ..arrow_buffers import from_numpy, take_texts, to_numpy
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan
 from ..keys import Blocks, Key, Stream, ids_from_numbers, ids_from_texts
+from ..notes import Note
 from ..schema import Schema
 from ..table import Table
 from .lineage import Past, Revisions
@@ -75,7 +76,7 @@ class Masking:
     revisions: Revisions = field(default_factory=dict, repr=False)
     past: Past = field(default_factory=Past, repr=False)
     kept: Integers | None = field(default=None, repr=False)
-    notes: tuple[str, ...] = field(default=(), repr=False)
+    notes: tuple[Note, ...] = field(default=(), repr=False)
     given: tuple[Release, Integers] | None = field(default=None, repr=False)
     swapping: Swapping | None = field(default=None, repr=False)
     exchange: Exchange | None = field(default=None, repr=False)
@@ -135,7 +136,7 @@ class Masking:
             "masked": list(self.card.masked),
             "recomputed": [total for total, _ in self.card.recomputed],
             "number": self.number,
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
         return figures if self.swapping is None else {**figures, "swapping": self.swapping.to_dict()}
 

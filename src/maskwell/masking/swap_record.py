@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..notes import Note
 from ..table import Table
 from ..tolerances import SwapShare, tolerance_from_dict
+from ..words.masking import two_rates_phrase
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,9 +25,7 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 
-BOTH_TELL = (
-    "the release as it was before the swaps must not leave as well: the two together show who was exchanged"
-)
+BOTH_TELL = Note("masking.both_tell")
 LISTS = ("columns", "fields", "blocks", "rest")
 MOMENTS = ("before", "after", "his_record", "his_values")
 INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}  # as text: JSON has no such numbers
@@ -212,25 +212,16 @@ class Swapping:
         change = ("correlation_after", "correlation_before")
         return _largest(self.covariances, lambda row: row[change[0]] - row[change[1]], ("column", "other"))
 
-    def said(self) -> str:
+    def note(self) -> Note:
         """Say in one sentence what was exchanged."""
         if not self.swaps:
-            return "no record was exchanged"
-        within = f"blocks of {', '.join(self.blocks)}" if self.blocks else "the whole file"
-        return (
-            f"{self.records:,} records ({100 * self.share:.2g}%) exchanged within {within}: "
-            f"{', '.join(self.columns)} of {self.swaps:,} pair{'s' if self.swaps > 1 else ''}"
-        )
+            return Note("masking.no_exchange")
+        names = ("records", "share", "blocks", "columns", "swaps")
+        return Note("masking.exchange", {name: getattr(self, name) for name in names})
 
     def two_rates(self) -> str:
         """Say what the two rates mean, and which of them the tolerance was held against."""
-        said = (
-            f"his record: the row in which {', '.join(self.rest)} is the target's; "
-            "his values: the row that carries the exchanged ones"
-        )
-        if self.exempt is None:
-            return f"{said}; the larger counts"
-        return f"{said}, which does not count: {self.exempt}"
+        return two_rates_phrase(self.rest, self.exempt)
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
@@ -238,7 +229,7 @@ class Swapping:
     def _lines(self) -> list[str]:
         answer = "met" if self.met else "NOT MET"
         lines = [f"Swapping against {self.attack.get('attack', 'an attack')}, {self.tolerance}: {answer}"]
-        lines += _indented_lines(self.said())
+        lines += _indented_lines(str(self.note()))
         moments = (self.before, self.after)
         rows = [
             ("links claimed", *(f"{one.claims:,}" for one in moments)),
@@ -261,7 +252,7 @@ class Swapping:
             ("a correlation with an unswapped column", self.largest_correlation_change),
         ):
             lines += _indented_lines(f"largest change of {what}: {size:.2g} ({where})") if where else []
-        return lines + (_indented_lines(BOTH_TELL) if self.swaps else [])
+        return lines + (_indented_lines(str(BOTH_TELL)) if self.swaps else [])
 
     def to_json(self) -> str:
         """Write everything, pairs too: for the private half. A figure that there is not (NaN) is null."""

@@ -20,6 +20,7 @@ from ..laws import Additive, Classes, Normal, Outlet, Step, Transition
 from ..laws.noise import Matrix
 from ..laws.transform import inside
 from ..masking import Setting, WrittenPlan
+from ..notes import Note
 from ..schema import Column
 from ..table import Floats, Table
 from .resolve import check_names, figure_or_tuple, names, numeric_codes, require_columns
@@ -121,7 +122,7 @@ class Pram(WrittenPlan):
         """Resolve the plan to one table of probabilities for each column."""
         setting = setting or Setting()
         require_columns(table, self.columns, ("category",))
-        laws, notes, problems = list[Transition](), list[str](), list[str]()
+        laws, notes, problems = list[Transition](), list[Note](), list[str]()
         for name in self.columns:
             categories = table.schema[name].categories
             if len(categories) < 2:
@@ -141,7 +142,7 @@ class Pram(WrittenPlan):
         raise_all(problems, BadPlan)
         return NoiseCard(tuple(laws), notes=tuple(notes))
 
-    def _resolved(self, name: str, counts: Floats, setting: Setting) -> tuple[Floats, list[str]]:
+    def _resolved(self, name: str, counts: Floats, setting: Setting) -> tuple[Floats, list[Note]]:
         """Return the table of probabilities, and what its rounding does to the shares."""
         base = self._base(len(counts))
         if not self.invariant:
@@ -152,7 +153,7 @@ class Pram(WrittenPlan):
             return _invariant(base, counts / counts.sum()), []
         matrix = _invariant(base, _rounded_shares(base, counts))
         moved = float(np.abs(counts @ matrix - counts).max() / counts.sum())
-        return matrix, [_invariance_note(name, moved)] if moved >= TOLD else []
+        return matrix, [Note("masks.shares_move", {"column": name, "share": moved})] if moved >= TOLD else []
 
     def _base(self, count: int) -> Floats:
         if self.matrix is not None:
@@ -177,13 +178,6 @@ def _matrix_problems(matrix: tuple[tuple[float, ...], ...], invariant: bool) -> 
 def _counts(table: Table, name: str, count: int) -> Floats:
     codes = table.values([name])[:, 0]
     return np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=count).astype(np.float64)
-
-
-def _invariance_note(name: str, moved: float) -> str:
-    return (
-        f"column {name!r}: the shares of its categories are invariant up to {100 * moved:.1g}% of the records, "
-        "because those in the card are rounded to steps of ten records or more"
-    )
 
 
 def _steps(base: Floats, counts: Floats) -> Floats:

@@ -16,6 +16,7 @@ from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, JointMixture, Mixture, Noise, RotatedMixture
 from ..masking import Setting
+from ..notes import Note
 from ..table import Floats, Table
 from .resolve import (
     NoiseOptions,
@@ -125,7 +126,7 @@ class MixtureNoise(NoiseOptions):
 
     def _joint(
         self, prepared: PreparedColumns, divisor: Floats, setting: Setting
-    ) -> tuple[Noise, tuple[str, ...]]:
+    ) -> tuple[Noise, tuple[Note, ...]]:
         matrix, notes = correlations(prepared, setting)
         sds = card_sizes(np.sqrt(self.variance_ratio) * prepared.moments.sds / divisor, prepared, setting)
         within = self.within_variance_ratio / self.variance_ratio

@@ -17,6 +17,7 @@ from ..laws import Additive, Outlet, Power, Spread, Step
 from ..laws.noise import Matrix, Row
 from ..laws.transform import beyond, inside, on_unit
 from ..masking import Setting, WrittenPlan
+from ..notes import Note
 from ..schema import Column
 from ..table import Floats, Table
 from ..tolerances import is_real
@@ -185,7 +186,7 @@ class PreparedColumns:
     columns: tuple[str, ...]
     values: Floats
     moments: Moments
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def prepare(
@@ -200,12 +201,12 @@ def prepare(
     """Check the columns and compute the moments their noise needs (`relative`: sds; `joint`: correlations)."""
     require_columns(table, columns, ("continuous", "integer"))
     values = table.values(columns)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     constant = [name for j, name in enumerate(columns) if _is_constant(values[:, j])]
     if constant and options.skip_constant:
         if len(constant) == len(columns):
             raise BadPlan("every column to be masked is constant")
-        notes = (f"left as they are because they are constant: {', '.join(constant)}",)
+        notes = (Note("masks.constant", {"columns": tuple(constant)}),)
         values = values[:, [name not in constant for name in columns]]
         columns = tuple(name for name in columns if name not in constant)
         constant = []
@@ -269,7 +270,7 @@ def card_sizes(values: Floats, prepared: PreparedColumns, setting: Setting) -> R
 
 def offsets(
     prepared: PreparedColumns, slope: float, sds: Row, setting: Setting
-) -> tuple[Row, tuple[str, ...]]:
+) -> tuple[Row, tuple[Note, ...]]:
     """Return (1 - slope) x mean, rounded so that it gives no record away, and what that does to the means.
 
     Who knows all records but one solves offset / (1 - slope) = mean for the last one, with an error spread
@@ -285,14 +286,11 @@ def offsets(
         step = max(default_unit(sd), step_from(HIDDEN * sd * (1 - slope) / float(count)))
         rounded.append(float(on_unit(np.array([value]), step)[0]))
         if float(step) / 2 > MOVED * sd:
-            notes.append(
-                f"column {name!r}: its mean is kept up to {float(step) / 2 / sd:.1g} sds of the noise, because "
-                "in a file this small a finer offset would give records away"
-            )
+            notes.append(Note("masks.mean_moves", {"column": name, "sds": float(step) / 2 / sd}))
     return tuple(rounded), tuple(notes)
 
 
-def correlations(prepared: PreparedColumns, setting: Setting) -> tuple[Matrix, tuple[str, ...]]:
+def correlations(prepared: PreparedColumns, setting: Setting) -> tuple[Matrix, tuple[Note, ...]]:
     """Return the correlations the noise will have, and what had to be done to them."""
     matrix, notes = _filled_correlations(prepared)
     matrix, said = _repaired_correlations(matrix, prepared)
@@ -301,25 +299,21 @@ def correlations(prepared: PreparedColumns, setting: Setting) -> tuple[Matrix, t
     step = correlation_step(int(prepared.moments.counts.min()))
     rounded, shrunk = _on_steps(matrix, step)
     if shrunk:
-        said = (
-            *said,
-            f"correlations of the noise shrunk by {shrunk:.0%} to stay consistent with steps of {step:g}",
-        )
+        said = (*said, Note("masks.correlations_shrunk", {"share": shrunk, "step": float(step)}))
     return tuple(map(tuple, rounded.tolist())), (*notes, *said)
 
 
-def _filled_correlations(prepared: PreparedColumns) -> tuple[Floats, tuple[str, ...]]:
+def _filled_correlations(prepared: PreparedColumns) -> tuple[Floats, tuple[Note, ...]]:
     matrix = prepared.moments.correlations.copy()
     undefined = np.argwhere(np.isnan(np.triu(matrix, 1)))
     matrix[np.isnan(matrix)] = 0.0
     return matrix, tuple(
-        f"columns {prepared.columns[i]!r} and {prepared.columns[j]!r} are too seldom open together: "
-        "their noise is uncorrelated"
+        Note("masks.seldom_open_together", {"first": prepared.columns[i], "second": prepared.columns[j]})
         for i, j in undefined
     )
 
 
-def _repaired_correlations(matrix: Floats, prepared: PreparedColumns) -> tuple[Floats, tuple[str, ...]]:
+def _repaired_correlations(matrix: Floats, prepared: PreparedColumns) -> tuple[Floats, tuple[Note, ...]]:
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if smallest >= -1e-10:
         return matrix, ()
@@ -332,10 +326,7 @@ def _repaired_correlations(matrix: Floats, prepared: PreparedColumns) -> tuple[F
             f"making them consistent would move that of {prepared.columns[i]!r} and {prepared.columns[j]!r} by "
             f"{moved:.2f}, more than {REPAIR}: mask these columns in separate groups"
         )
-    return repaired, (
-        f"correlations from pairwise-open records were not positive semi-definite (smallest eigenvalue "
-        f"{smallest:.3g}); repaired to the nearest correlation matrix, moving none by more than {moved:.3f}",
-    )
+    return repaired, (Note("masks.correlations_repaired", {"eigenvalue": smallest, "moved": moved}),)
 
 
 def nearest_correlation(matrix: Floats, *, iterations: int = 500, tolerance: float = 1e-12) -> Floats:

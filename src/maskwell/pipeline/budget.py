@@ -23,6 +23,7 @@ from ..attacks.protocol import Attack
 from ..attacks.targets import Quantiles
 from ..checks.evidence import LARGEST
 from ..checks.links import is_informed
+from ..notes import Note
 from ..tolerances import MaxRate
 from .attack_counts import counts_of
 from .costs import AttackCounts, attack_seconds, audit_seconds, em_seconds, mask_seconds, step_seconds
@@ -125,31 +126,25 @@ class Budget:
         """By whom those are bounded who are not tried themselves."""
         return {part.name: part.bounded_by for part in self.parts if part.bounded_by}
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Say who looks for a sample, and who takes no part in a search."""
-        said = [
-            f"{part.name} looks for {part.sample:,} of {part.targets:,} targets, drawn by the key"
-            f"{' in whole blocks' if part.blocks else ''}: more is above the "
-            f"budget of {self.minutes:g} minutes ([budget])"
-            for part in self.parts
-            if part.sample < part.targets and not part.why and not part.bounded_by
-        ]
+        tried = [part for part in self.parts if not part.why and not part.bounded_by]
+        said = [self._sample_note(part) for part in tried if part.sample < part.targets]
         said += [
-            f"{part.name} takes too long in blocks of this size: the bound on {part.bounded_by} stands for him, beyond "
-            "which nobody who knows the law expects to find more"
-            for part in self.parts
-            if part.bounded_by
+            Note("pipeline.bounded_intruder", {"intruder": name, "by": by})
+            for name, by in self.bounds.items()
         ]
         if self.replicates and self.search_records is not None:
-            said.append(
-                f"the noise was searched on {self.search_records:,} records: whole blocks, drawn at random"
-            )
-        left = [
-            part.name for part in self.parts if part.searched is None and not part.why and not part.bounded_by
-        ]
+            said.append(Note("pipeline.searched_on_part", {"records": self.search_records}))
+        left = tuple(part.name for part in tried if part.searched is None)
         if self.replicates and left:
-            said.append(f"tried on the release alone, not in the search for its noise: {', '.join(left)}")
+            said.append(Note("pipeline.not_in_search", {"intruders": left}))
         return said
+
+    def _sample_note(self, part: BudgetPart) -> Note:
+        figures = {"intruder": part.name, "sample": part.sample, "targets": part.targets}
+        more = {"in_blocks": bool(part.blocks), "minutes": self.minutes}
+        return Note("pipeline.sampled_targets", figures | more)
 
 
 def _figures(part: BudgetPart) -> dict[str, Any]:

@@ -54,6 +54,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from ..notes import Note
 from .companion_laws import (
     LEAST_WITHIN,
     CompanionColumns,
@@ -153,12 +154,10 @@ class CompanionInformation:
         return self.gain <= MATERIAL or self.forecast <= max_rate
 
     @property
-    def note(self) -> str:
+    def note(self) -> Note:
         """What who knows a whole group is expected to find."""
-        return (
-            f"who knows a whole {self.column} may find up to {self.forecast:.1%}, where one record at a time finds "
-            f"{self.rate:.1%}, by {', '.join(self.columns)}, which no intruder compares"
-        )
+        names = ("column", "forecast", "rate", "columns")
+        return Note("pipeline.whole_groups", {name: getattr(self, name) for name in names})
 
     def said(self, max_rate: float = 0.0) -> str:
         """Why figures about one record at a time do not judge the release, and what to do."""

@@ -20,6 +20,7 @@ from ..attacks.known_columns import (
 )
 from ..attacks.protocol import Attack
 from ..errors import BadPlan, raise_all
+from ..notes import Note
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -41,29 +42,29 @@ def on_known_columns(
 def unrelied_reasons(plan: ReleasePlan, masking: Masking, held: Mapping[str, Risk]) -> list[str]:
     """Name the columns in clear on which an intruder held to the tolerance did not rely, though he may know them."""
     known = known_columns(masking.truth, masking.card, plan.targets.not_known)
-    schema, missing = masking.release.table.schema, dict[str, list[str]]()
+    schema, missing = masking.release.table.schema, dict[tuple[str, ...], list[str]]()
     for name, risk in held.items():
         if isinstance(risk.attack, Fingerprint):
             continue
         used = {*risk.fields, *risk.attack.match_columns(schema)}
-        left = ", ".join(one for one in known if one not in used)
+        left = tuple(one for one in known if one not in used)
         if left:
             missing.setdefault(left, []).append(name)
     return [_clear_columns_reason(columns, names) for columns, names in missing.items()]
 
 
-def _clear_columns_reason(columns: str, names: list[str]) -> str:
-    several = "," in columns
-    leaves, it, them = ("leave", "they are", "them") if several else ("leaves", "it is", "it")
+def _clear_columns_reason(columns: tuple[str, ...], names: list[str]) -> str:
+    leaves, it, them = ("leave", "they are", "them") if len(columns) > 1 else ("leaves", "it is", "it")
     return (
-        f"{columns} {leaves} in clear, and {', '.join(names)} did not rely on {them}: take match_blocks out of "
-        f"[targets] (or name {them} there), drop {them}, or say under not_known there why {it} known to nobody outside"
+        f"{', '.join(columns)} {leaves} in clear, and {', '.join(names)} did not rely on {them}: take match_blocks "
+        f"out of [targets] (or name {them} there), drop {them}, or say under not_known there why {it} known to "
+        "nobody outside"
     )
 
 
-def sensitive_words(table: Table, card: NoiseCard, not_known: Mapping[str, str]) -> list[str]:
+def sensitive_words(table: Table, card: NoiseCard, not_known: Mapping[str, str]) -> list[Note]:
     """Say which columns in clear are taken as known to nobody because the schema calls them sensitive."""
     told = told_columns(table, card, not_known)
-    named = [n for n in clear_columns(table, card) if not table.schema[n].may_be_known and n not in told]
-    said = [f"taken as known to no intruder, because sensitive: {', '.join(named)}"] if named else []
-    return [*said, *(f"{name} is taken as known, because {by} tells it" for name, by in told.items())]
+    named = tuple(n for n in clear_columns(table, card) if not table.schema[n].may_be_known and n not in told)
+    said = [Note("pipeline.sensitive", {"columns": named})] if named else []
+    return said + [Note("pipeline.told_column", {"column": name, "by": by}) for name, by in told.items()]

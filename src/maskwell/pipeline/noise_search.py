@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..attacks import Fingerprint
 from ..keys import Key
+from ..notes import Note
 from .attack_counts import counts_of
 from .budget import MOST_OVER, SCALES, on_targets, share_of_draw
 from .costs import attack_seconds
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .progress import StageStep
 
 
-def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[str]]:
+def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[Note]]:
     """Search the weakest noise, and say how much of that was known."""
     from ..calibration import Search
     from ..calibration.calibrate import TrialDraws, weakest_noise
@@ -57,10 +58,9 @@ def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[str]]:
             TrialDraws(key or Key.from_os(), _trial_counter(step), kept, within_budget(case)),
         )
     found = replace(found, sampled=found.sampled or case.part is not None)  # a part of the file: some targets
-    return found, [] if kept is None or not kept.used else [USED.format(kept.used)]
-
-
-USED = "{} trials of the search were kept from an earlier run of this plan"
+    return found, [] if kept is None or not kept.used else [
+        Note("pipeline.trials_kept", {"count": kept.used})
+    ]
 
 
 def _trial_counter(step: StageStep) -> Callable[[Trial], None]:

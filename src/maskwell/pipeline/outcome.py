@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from ..calibration.measures import ALL
+from ..notes import Note, texts
 from ..tolerances import MaxRate
 from .information_loss import drowned_words, noise_ratios
 
@@ -106,7 +107,8 @@ class Outcome:
     that would leave. `not_judged` says which intruders are held to the tolerance and were not tried, or what else keeps
     the verdict open: then it is "not judged". Where it is refused before any noise is drawn there is no masking,
     utility or audit. `budget` has how many targets each intruder looks for, by the table of costs. `card_risk` is the
-    largest rate where the card is open, sealed or kept. `mind` is said of other releases in the private folder,
+    largest rate where the card is open, sealed or kept. `tells_stronger` says that `not_judged` tells what the audit's
+    own intruder finds. `mind` is said of other releases in the private folder,
     `seconds` are those of the stages: both are for the eye alone, no file has them.
     `release` and `private` are nothing where nothing was written.
     """
@@ -129,8 +131,9 @@ class Outcome:
     budget: Budget | None = None
     advice: tuple[Advice, ...] = ()
     held: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    mind: tuple[str, ...] = ()
+    tells_stronger: bool = False
+    notes: tuple[Note, ...] = ()
+    mind: tuple[Note, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     release: Path | None = None
     private: Path | None = None
@@ -167,8 +170,7 @@ class Outcome:
         if self.audit is None or most is None or tolerance.over != ALL or INFORMED_LINKS not in self.audit:
             return ""
         found = self.audit[INFORMED_LINKS]
-        is_told = any(found.said in one for one in self.not_judged)
-        if is_told or not found.figure > most:  # not a number where nobody could compare anything
+        if self.tells_stronger or not found.figure > most:  # not a number where nobody could compare anything
             return ""
         return f"by the audit {found.said}: more than the {100 * most:.4g}% tolerated, which is not held against him"
 
@@ -204,7 +206,7 @@ class Outcome:
             "attempts": [one.to_dict() for one in self.attempts],
             "card_risk": dict(self.card_risk),
             "advice": [one.to_dict() for one in self.advice],
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __repr__(self) -> str:
@@ -236,7 +238,7 @@ class Outcome:
         lines += self._audit_lines()
         if self.advice:
             lines += ["", "what would change it", *_items([str(one) for one in self.advice])]
-        lines += ["", "mind", *_items(self.mind)] if self.mind else []
+        lines += ["", "mind", *_items(texts(self.mind))] if self.mind else []
         if self.release is not None:
             leaves = "for studies:" if self.seeded else "may leave:"
             lines += ["", f"{leaves:<15}{self.release}", f"stays inside:  {self.private}"]

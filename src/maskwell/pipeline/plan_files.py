@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BadPlan, nearest, raise_all
 from ..io import conform_proposed, conform_raw, load, proposal_of
 from ..io.bundle import check_halves, private_bundles
+from ..io.conform import how_read
 from ..masking import Masking, apply
 from ..masking.release_files import read_masking, series_before
+from ..notes import Note, has_code
 from ..plan import InputPlan, MaskPlan, NoisePlan, OutputPlan
 from ..schema import Column, Schema
 
@@ -21,10 +23,11 @@ if TYPE_CHECKING:
     from ..masking.application import Progress
     from ..table import Table
 
+ASKING_CODES = ("spike", "code")  # findings that may offer a line missing = [...]
 _NAMES_SHOWN, _LONGEST_NAME = 5, 60
 
 
-def inspect_file(source: InputPlan) -> tuple[SchemaProposal, tuple[str, ...]]:
+def inspect_file(source: InputPlan) -> tuple[SchemaProposal, tuple[Note, ...]]:
     """Propose a schema for a file, with what the reader found on the way."""
     from ..io.hints import schema_with_hints
 
@@ -55,16 +58,12 @@ def mask_by_plan(plan: MaskPlan, *, seed: int | None = None, progress: Progress 
     return apply(plan.mask(table.schema), table, seed=seed, earlier=earlier, progress=progress)
 
 
-def unrelated_releases(plan: MaskPlan) -> list[str]:
+def unrelated_releases(plan: MaskPlan) -> list[Note]:
     """Say where earlier releases lie in the private folder and the new noise would be independent of theirs."""
     count = len(private_bundles(plan.output.private))
     if plan.output.earlier is not None or not count:
         return []
-    some = f"{count:,} earlier release{'s' if count > 1 else ''}"
-    return [
-        f"the private folder holds {some}: if of the same records, name the last as earlier, or whoever holds "
-        "both averages part of the noise out"
-    ]
+    return [Note("pipeline.unrelated_releases", {"count": count})]
 
 
 def read_input(plan: NoisePlan) -> Table:
@@ -98,9 +97,11 @@ def _open_decisions(plan: NoisePlan, proposal: SchemaProposal) -> list[str]:
         of, name = proposal.of(column.name), f"column {column.name!r}"
         if column.name in masked and column.drop:
             found += [f"{name} cannot be masked as it is ({finding.text}): {decide}" for finding in of]
-        elif column.name in masked and any(finding.suggestion.startswith("missing") for finding in of):
+        elif column.name in masked and any(
+            finding.kind in ASKING_CODES and finding.suggestion for finding in of
+        ):
             found.append(f"{name} holds what may be codes for no value, which noise would hide: {decide}")
-        elif column.name not in masked and "an identifier?" in asked.get(column.name, ()):
+        elif column.name not in masked and has_code(asked.get(column.name, ()), "io.asks_identifier"):
             found.append(f"{name} looks like an identifier and would leave in clear: {decide}")
     return found
 
@@ -117,7 +118,7 @@ def _read_otherwise(plan: NoisePlan, schema: Schema, raw: Raw) -> list[str]:
 
 def _how_read(names: list[str], raw: Raw) -> str:
     """Say how the file was read, with the first names unless they look like values."""
-    how = next((f"was {note}" for note in raw.notes if note.startswith("read as ")), "was read")
+    how = f"was {how_read(raw.notes) or 'read'}"
     if any(
         re.fullmatch(r"\s*[+-]?[\d.,]*\d\s*", part) for name in names for part in re.split("[|;,\t]", name)
     ):

@@ -25,6 +25,7 @@ from ..calibration.trials import ResolvedTrial
 from ..errors import BadInput, BadPlan, MaskwellError, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keys import Key
 from ..masking import apply
+from ..notes import Note
 from .coded_columns import CodedTable
 from .high_floor import HighFloor, all_high, audit_limit
 from .intruders import card_risk, intruders_of
@@ -211,7 +212,7 @@ def refused_at_once(case: MaskingSetting, floor: Risk) -> Outcome | None:
             *advice,
         ),
         held=case.judge.held,
-        notes=("refused before any noise was drawn: nothing that follows could change it",),
+        notes=(Note("pipeline.refused_before_noise"),),
     )
 
 

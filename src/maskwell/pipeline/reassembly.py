@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..notes import Note
 from .companion_information import CompanionInformation, companion_information, whole_groups
 from .companion_laws import CompanionColumns
 from .group_links import MOST_RECORDS, MOST_SOUGHT, companions
@@ -196,33 +197,15 @@ def _by_companions(masking: Masking, found: Reassembly) -> Reassembly:
     return found
 
 
-def coverage_words(table: Table) -> list[str]:
+def coverage_words(table: Table) -> list[Note]:
     """Say how companions were looked for, and how they were not, where a table has groups."""
-    named = [column.name for column in table.schema.columns if "group" in column.roles]
-    small = len(table) <= MOST_RECORDS
-    ways = "by likeness, by values of one record in another's column, " if small else ""
-    left = (
-        ""
-        if small
-        else f"by likeness and by values of one record in another's column above {MOST_RECORDS:,}, "
-    )
     none = [
-        f"one value of {name} holds {share:.1%} of the records: taken for a code for none, and not for a group"
+        Note("pipeline.code_for_none", {"column": name, "share": share})
         for name, share in codes_for_none(table).items()
     ]
-    return none + [
-        f"whether the records of one {name} are put together again was looked at by equal released values, {ways}by "
-        "shares that add up in groups of two to six, and by order, one at a time"
-        f"{_on_sample(len(table))}, and by likeness in columns that no intruder compares; likeness in those that they "
-        "compare adds nothing to what the ceiling finds, as noise is drawn for each record by itself; not looked at: "
-        f"{left}several of these at once, relations of another kind"
-        for name in named
-    ]
-
-
-def _on_sample(records: int) -> str:
-    """Say how many records look for a companion where they are not all."""
-    return f" (for {MOST_SOUGHT:,} records, evenly spread)" if records > MOST_SOUGHT else ""
+    figures = {"records": len(table), "most_pairs": MOST_RECORDS, "most_sought": MOST_SOUGHT}
+    named = [column.name for column in table.schema.columns if "group" in column.roles]
+    return none + [Note("pipeline.companion_search", {"column": name, **figures}) for name in named]
 
 
 def sure_reassemblies(table: Table, clear: Sequence[str]) -> tuple[Reassembly, ...]:

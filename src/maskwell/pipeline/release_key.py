@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BadInput, BadPlan
 from ..io.bundle import private_bundles, private_half
 from ..keys import Key
+from ..notes import Note
 
 if TYPE_CHECKING:
     from ..plan import ReleasePlan
@@ -27,13 +28,12 @@ LOOSE = 0o077
 JUDGED_BY = ("audit", "utility", "budget")  # sections of which no public file tells anything
 
 
-def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
+def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[Note]]:
     """Return the key of a run without one of its own, and what there is to say of it."""
     private = plan.output.private
     for half in _halves_of_records(private, table):
         if _is_same(half, plan, table):
-            said = f"this plan released these records before ({half.name}): drawn by the same key, it is the same file"
-            return read_key(half / KEY), [said]
+            return read_key(half / KEY), [Note("pipeline.released_before", {"bundle": half.name})]
         raise BadPlan(
             f"the private folder holds a release of some of these records ({half.name}) by another plan: name its "
             "public folder as earlier in [output], so that the new noise is nested in it, for two independent noises "
@@ -44,9 +44,8 @@ def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
         return Key.from_os(), []
     count = len(refused_before(private))
     if not count:
-        return read_key(kept), ["the key is that of a run that released nothing: what it tried is used"]
-    runs = "1 run that was" if count == 1 else f"{count:,} runs that were"
-    return read_key(kept), [f"the noise is that of {runs} refused: it is not drawn again until it passes"]
+        return read_key(kept), [Note("pipeline.key_kept")]
+    return read_key(kept), [Note("pipeline.noise_of_refused", {"runs": count})]
 
 
 def check_given_key(plan: ReleasePlan, table: Table, key: Key) -> None:

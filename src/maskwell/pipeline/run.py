@@ -15,6 +15,7 @@ from ..attacks.fingerprint import floor_of
 from ..errors import BadPlan, MaskwellError, MaskwellWarning
 from ..io.spreadsheets import formula_warning
 from ..keys import Key
+from ..notes import Note
 from ..plan import ReleasePlan
 from .attack_counts import costs_alike
 from .budget import allot_budget
@@ -113,7 +114,7 @@ def release(
         if _keeps_refused(case, outcome):
             mind = [
                 *mind,
-                f"the key is kept in {wanted.output.private / REFUSED}: the next run draws the same noise",
+                Note("pipeline.key_of_refused", {"folder": str(wanted.output.private / REFUSED)}),
             ]
         return replace(outcome, mind=tuple(mind), seconds=dict(stages.seconds))
     if outcome.masking is not None and (said := formula_warning(outcome.masking.release.table)):
@@ -150,7 +151,7 @@ def _checked_sealing(
     return partial(seal, passphrase=passphrase)
 
 
-def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[MaskingSetting, list[str]]:
+def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[MaskingSetting, list[Note]]:
     """Read the data and resolve the plan on it, refusing what cannot be done before any noise is drawn."""
     with stages.stage("read"):
         earlier, table = earlier_of(plan.output), read_input(plan)
@@ -175,7 +176,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Mask
         untried = {part.name: part.why for part in budget.parts if part.why}
         if not is_refused_anyway(plan, judge, intruders, coded, card):
             untried |= not_possible(intruders, table, card)
-    mind: list[str] = []
+    mind: list[Note] = []
     keeps_key = key is None and earlier is None  # it is ours to keep, whether this leaves or not
     if keeps_key:
         key, mind = key_of(plan, table)
@@ -242,6 +243,7 @@ def _release_outcome(case: MaskingSetting, despite: str | None, advise: bool) ->
         passed=verdict.passed,
         reasons=reasons,
         not_judged=verdict.not_judged,
+        tells_stronger=verdict.tells_stronger,
         despite=None if verdict.passed else despite,
         floor=floor,
         calibration=calibration,
@@ -278,9 +280,9 @@ def _outcome_with_advice(outcome: Outcome, search: Callable[[], tuple[Advice, ..
         own = str(fault) if isinstance(fault, MaskwellError) else ""
         frames = extract_tb(fault.__traceback__)
         last = next((one for one in reversed(frames) if PACKAGE in Path(one.filename).parents), frames[-1])
-        where = f"{own + '; ' if own else ''}{Path(last.filename).name}, line {last.lineno}"
-        said = f"the search for what would pass broke off: {type(fault).__name__} ({where})"
-        return replace(outcome, notes=(*outcome.notes, said), mind=(*outcome.mind, said))
+        where = {"file": Path(last.filename).name, "line": last.lineno}
+        note = Note("pipeline.advice_failed", {"fault": type(fault).__name__, "message": own, **where})
+        return replace(outcome, notes=(*outcome.notes, note), mind=(*outcome.mind, note))
 
 
 def _keeps_refused(case: MaskingSetting, outcome: Outcome) -> bool:
@@ -293,7 +295,7 @@ def _tell_refusal(case: MaskingSetting, outcome: Outcome) -> None:
         case.stages.refusal((*outcome.reasons, *outcome.not_judged))
 
 
-def _assumptions(case: MaskingSetting, masking: Masking) -> list[str]:
+def _assumptions(case: MaskingSetting, masking: Masking) -> list[Note]:
     """Say what the figures take for granted."""
     return [
         *sensitive_words(case.table, masking.card, case.plan.targets.not_known),
@@ -307,12 +309,10 @@ def _advice_at_once(case: MaskingSetting, refused: Outcome) -> tuple[Advice, ...
     return advised_at_once(case, refused)
 
 
-def _budget_notes(case: MaskingSetting) -> list[str]:
+def _budget_notes(case: MaskingSetting) -> list[Note]:
     said = [] if case.budget is None else case.budget.notes()
     if case.plan.swap is not None and not case.may_swap:
-        said.append(
-            "no records are exchanged: the attacks that this takes on all targets are above the budget ([budget])"
-        )
+        said.append(Note("pipeline.no_swap"))
     return said
 
 
@@ -322,12 +322,12 @@ def _unmet(calibration: Calibration) -> str:
 
 def _calibrated_setting(
     case: MaskingSetting, floor: Risk
-) -> tuple[MaskingSetting, Calibration | None, list[str]]:
+) -> tuple[MaskingSetting, Calibration | None, list[Note]]:
     """Search the weakest noise where the plan asks for it and the floor leaves any hope."""
     if case.plan.calibrate is None:
         return case, None, []
     if case.plan.swap is None and case.judge.hopeless(case.intruders, floor.rate):
-        return case, None, [f"not calibrated: {floor.rate:.1%} of the targets are found whatever the noise"]
+        return case, None, [Note("pipeline.not_calibrated", {"rate": floor.rate})]
     return searched_for_groups(case)
 
 
@@ -376,10 +376,6 @@ def _writer(text: str | Callable[[Path], str]) -> Callable[[Path], None]:
 
 MOST_SEARCHES = 3  # each as long as a search without groups
 NEAR = 1.15  # ratio of two rates that are not told apart by the draws of a search
-AIMED = (
-    "the noise was searched so that one record at a time finds at most {:.1%}: with the noise where the search began "
-    "who knows whole groups would find more than one record at a time does"
-)
 
 
 @dataclass(frozen=True)
@@ -388,7 +384,7 @@ class _Search:
 
     case: MaskingSetting
     calibration: Calibration
-    notes: list[str]
+    notes: list[Note]
     aim: float
     allowed: float
 
@@ -397,7 +393,7 @@ class _Search:
         return self.calibration.met and self.aim <= self.allowed
 
 
-def searched_for_groups(case: MaskingSetting) -> tuple[MaskingSetting, Calibration, list[str]]:
+def searched_for_groups(case: MaskingSetting) -> tuple[MaskingSetting, Calibration, list[Note]]:
     """Search the weakest noise; where groups ask for less than the tolerance, that at which they are within it too."""
     most = tolerated_rate(case)
     allowed = group_rate_of(case) if most else None
@@ -406,7 +402,8 @@ def searched_for_groups(case: MaskingSetting) -> tuple[MaskingSetting, Calibrati
     searches = list(_searches(case, allowed, most))
     held = [one for one in searches if one.holds]
     best = max(held, key=lambda one: one.aim) if held else min(searches, key=lambda one: one.aim)
-    return best.case, best.calibration, [*best.notes, AIMED.format(best.aim)]
+    aimed = Note("pipeline.aim_for_groups", {"rate": best.aim})
+    return best.case, best.calibration, [*best.notes, aimed]
 
 
 def _searches(case: MaskingSetting, aim: float, most: float) -> Iterator[_Search]:

@@ -14,7 +14,9 @@ from ..calibration.measures import ALL
 from ..checks.links import ALL_RECORDS, is_informed, weighs_by_law
 from ..errors import MaskwellError, MaskwellWarning
 from ..masking.hidden_cards import is_withheld
+from ..notes import Note
 from ..tolerances import MaxRate
+from ..words.pipeline import earlier_release_phrase, predicted_columns_phrase
 from .companion_information import MATERIAL, CompanionInformation
 from .joined_audit import joined_failures
 from .joined_releases import Joined, earlier_rate, joined_releases, joined_risk
@@ -44,9 +46,10 @@ class ReleaseVerdict:
     reasons: tuple[str, ...]
     audit: Audit
     not_judged: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     aim: float | None = None  # the rate of one record at a time that would settle what who knows groups finds
     companions: tuple[str, ...] = ()  # the columns by which he finds it
+    tells_stronger: bool = False  # whether `not_judged` has what the audit's own intruder finds
 
     @property
     def passed(self) -> bool:
@@ -68,12 +71,13 @@ def judge_masking(
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
     unfit = [said for model in case.plan.models if (said := unfit_reason(model, masking, measured))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
+    stronger, tells_stronger = _stronger(case, masking, risks, found)
     groups, most = _companions(case, masking, risks), tolerated_rate(case)
     not_judged = (
         *case.judge.not_judged(risks),
         *group_reasons(masking),
         *(one.said(most) for one in groups if not one.is_judged(most)),
-        *_stronger(case, masking, risks, found),
+        *stronger,
         *unrelied_reasons(
             case.plan, masking, {name: risks[name] for name in case.judge.held if name in risks}
         ),
@@ -85,7 +89,13 @@ def judge_masking(
     companions = tuple(dict.fromkeys(name for name in told if name in masking.release.table.schema))
     notes = (*notes, *expects.notes, *joins.notes)
     return ReleaseVerdict(
-        reasons, found, (*not_judged, *joins.not_judged), notes, _aim(groups, most), companions
+        reasons,
+        found,
+        (*not_judged, *joins.not_judged),
+        notes,
+        _aim(groups, most),
+        companions,
+        tells_stronger,
     )
 
 
@@ -121,7 +131,7 @@ class _Further:
     """What stands against a release by columns beyond those that intruders compare in it, or is to be known of them."""
 
     reasons: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     not_judged: tuple[str, ...] = ()
 
 
@@ -141,14 +151,20 @@ def _joins(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
         )
         return _Further(not_judged=(f"{nobody}: leave [[intruders]] out of the plan", *untried))
     risk = joined_risk(case.intruders[name], joined, risks[name])
-    which = "releases" if case.before else "release"
-    whom = f"{name}, and has the earlier {which} with {columns}"
+    whom = earlier_release_phrase(name, joined.added(), 1 + len(case.before))
     beyond = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
-    note = f"{whom}, finds {risk.rate:.1%}, where {name} finds {risks[name].rate:.1%}"
+    figures = {
+        "intruder": name,
+        "columns": tuple(joined.added()),
+        "releases": 1 + len(case.before),
+        "rate": risk.rate,
+        "base": risks[name].rate,
+    }
+    note = Note("pipeline.earlier_release", figures)
     if beyond:
         alone = earlier_rate(case.intruders[name], case.earlier, case.plan.targets.not_known)
         if risk.rate <= alone * (1 + MATERIAL):  # what is out already is not undone by keeping this one back
-            beyond, note = [], f"{note}; the earlier release alone gives {alone:.1%}, and it has left"
+            beyond, note = [], Note("pipeline.earlier_release_alone", figures | {"alone": alone})
     if not beyond and (leaks := _joined_leaks(case, joined, risk)):
         return _Further(reasons=leaks, notes=(note,), not_judged=untried)
     if beyond and name in case.judge.held:
@@ -193,8 +209,8 @@ def _expects(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
         risk = predicting_risk(plan, masking, tuple(base.fields), compared)
     if risk is None or risk.rate <= base.rate:
         return _Further()
-    columns = ", ".join(unknown_columns(masking, compared))
-    whom = f"{name}, and how {columns} go with what he knows"
+    columns = tuple(unknown_columns(masking, compared))
+    whom = predicted_columns_phrase(name, columns)
     said = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
     if said:
         return _Further(
@@ -202,7 +218,8 @@ def _expects(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
         )
     if risk.rate <= base.rate * (1 + MATERIAL):
         return _Further()
-    return _Further(notes=(f"{whom}, finds {risk.rate:.1%}, where {name} finds {base.rate:.1%}",))
+    figures = {"intruder": name, "columns": columns, "rate": risk.rate, "base": base.rate}
+    return _Further(notes=(Note("pipeline.predicted_columns", figures),))
 
 
 def is_plain_law(plan: object) -> bool:
@@ -218,7 +235,7 @@ def tolerated_rate(case: MaskingSetting) -> float:
     return tolerance.max_rate if isinstance(tolerance, MaxRate) and case.judge.over == ALL else 0.0
 
 
-def _stronger(case: MaskingSetting, masking: Masking, risks: Risks, found: Audit) -> list[str]:
+def _stronger(case: MaskingSetting, masking: Masking, risks: Risks, found: Audit) -> tuple[list[str], bool]:
     """Say where the audit's own intruder, who has all true values and the law, finds more than is tolerated.
 
     A plan may name weaker intruders alone, or let them compare a part of what is masked: then nothing is known of the
@@ -227,11 +244,11 @@ def _stronger(case: MaskingSetting, masking: Masking, risks: Risks, found: Audit
     """
     tolerance, excused = case.judge.tolerance, case.plan.tolerance.not_held
     if not isinstance(tolerance, MaxRate) or case.judge.over != ALL:
-        return []
+        return [], False
     if case.judge.reasons(risks) or case.judge.not_judged(risks):  # of him enough is said
-        return []
+        return [], False
     if LAW in excused or any(is_informed(case.intruders[name]) for name in excused if name in case.intruders):
-        return []
+        return [], False
     laws = masking.card.laws
     has_law = bool(laws) and all(law.has_density for law in laws)
     is_untried = has_law and not any(weighs_by_law(risk.attack) for risk in risks.values())
@@ -241,15 +258,15 @@ def _stronger(case: MaskingSetting, masking: Masking, risks: Risks, found: Audit
                 return [
                     "nobody who weighs records by the law was tried, and for the audit this file has too many pairs: "
                     f'leave [[intruders]] out of the plan, or say under [tolerance.not_held] why "{LAW}" does not count'
-                ]
+                ], False
             ends = wilson(min(one.figure, 1.0), one.sampled) if one.sampled else (one.figure, one.figure)
             if ends[0 if _is_judged_already(one, risks) else 1] > tolerance.max_rate:
                 return [
                     f"by the audit {one.said}: more than the {tolerance.max_rate:.0%} tolerated, and nobody held to "
                     "the tolerance was as strong: leave [[intruders]] and fields out of the plan, or say under "
                     f'[tolerance.not_held] why "{LAW}" does not count'
-                ]
-    return []
+                ], True
+    return [], False
 
 
 def _is_judged_already(one: Finding, risks: Risks) -> bool:

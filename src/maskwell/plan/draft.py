@@ -67,13 +67,10 @@ def draft_plan(decided: DecidedSchema, places: Places, read_as: Mapping[str, str
 
 def draft_schema(decided: DecidedSchema) -> str:
     """Write the decided schema with a remark above every column of which there is one."""
-    text = decided.proposal.to_toml()
-    head, rest = text.split("\n", 1)
-    first = [
+    return decided.proposal.to_toml(
         "# A schema drafted by maskwell new: what each column is and whether it leaves. Check the roles above all:",
         '# "key" is masked by noise, "block" leaves as it is and an intruder relies on it, drop = true stays inside.',
-    ]
-    return "\n".join([*first, rest]) if head.startswith("#") else text
+    )
 
 
 def floor_question(decided: DecidedSchema) -> Question | None:
@@ -150,11 +147,11 @@ def gap_questions(decided: DecidedSchema) -> list[Question]:
 
 def _gap_question(clear: Clear, names: tuple[str, ...], *, is_shared: bool) -> Question:
     counts = [int(np.count_nonzero(clear.table.status(name))) for name in names]
-    shown = [f"{plain(name)} (in clear)" if name in clear.blocks else plain(name) for name in names]
+    shown = [plain(name) + (" (in clear)" if name in clear.blocks else "") for name in names]
     if is_shared:
         what = f"{', '.join(shown)}: no value, or a code, in the same {counts[0]:,} record{'s' * (counts[0] != 1)}"
     else:
-        each = ", ".join(_with_count(name, count) for name, count in zip(shown, counts, strict=True))
+        each = ", ".join(_with_count(clear, name, count) for name, count in zip(names, counts, strict=True))
         what = f"{each}: records without a value, or with a code"
     columns = "this column" if len(names) == 1 else "these columns"
     taken = (
@@ -177,9 +174,9 @@ def _fill_instead(clear: Clear, names: tuple[str, ...]) -> str:
     return f". For {names_of(masked)}, which {are} masked, values for these records in the file do as well"
 
 
-def _with_count(shown: str, count: int) -> str:
+def _with_count(clear: Clear, name: str, count: int) -> str:
     """Name a column with the number of its gaps: "sales (98)", "union (in clear, 6)"."""
-    return f"{shown[:-1]}, {count:,})" if shown.endswith("(in clear)") else f"{shown} ({count:,})"
+    return f"{plain(name)} ({'in clear, ' if name in clear.blocks else ''}{count:,})"
 
 
 def questions_of(decided: DecidedSchema) -> list[str]:

@@ -8,7 +8,6 @@ it is wrong.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..errors import BadInput
+from ..notes import has_code
 from ..schema import Column, Schema
+from ..words.io import spike_phrase
 from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
 from .dependence import is_shared, is_shared_in_part, sharing_records
 from .determined_amounts import Candidates, ties_of
@@ -282,22 +283,21 @@ def _with_codes(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
             continue
         if "weight" in column.roles:
             continue  # a code is no weight, and few weights lie far from the rest
-        codes = [float(code) for code in tomllib.loads(finding.suggestion)["missing"]]
+        codes = finding.figures["codes"]
         if not all(map(WRITTEN.fullmatch, (f"{code:.15g}" for code in codes))):
             continue  # nobody writes a code with many decimals
         shown = ", ".join(f"{code:.15g}" for code in codes)
         values = _table(raw, proposal.schema).values([column.name])
         if min(np.count_nonzero(values == code) for code in codes) < RARE:
             continue  # a value of few records would tell them apart: masked, as inspect leaves it
-        made, line = replace(column, missing=(*column.missing, *codes)), f"missing = [{shown}]"
-        if "a top code?" in finding.text and len(codes) == 1 and not CODE.fullmatch(shown):
-            made, line = replace(column, top=codes[0]), f"top = {shown}"
-        is_top = line.startswith("top")
+        made, line, is_top = replace(column, missing=(*column.missing, *codes)), f"missing = [{shown}]", False
+        if finding.figures["may_be_top"] and len(codes) == 1 and not CODE.fullmatch(shown):
+            made, line, is_top = replace(column, top=codes[0]), f"top = {shown}", True
         if not (_is_round(codes[0]) if is_top else all(map(CODE.fullmatch, map("{:.15g}".format, codes)))):
             continue  # the population of a large town stands apart too: an amount, and masked
         what = "a top code" if is_top else "codes for no value"
-        found = finding.text.split(", apart")[0].removeprefix("of the values ")
-        taken = f"{found}, apart from the rest: taken for {what}, to leave unchanged"
+        figures = {name: finding.figures[name] for name in ("codes", "counts", "present")}
+        taken = f"{spike_phrase(**figures)}, apart from the rest: taken for {what}, to leave unchanged"
         question = Question(column.name, taken, f"Amounts? Then take {line} out of the schema")
         answers.append(DraftAnswer(made, "spike", question))
     return answers
@@ -312,15 +312,14 @@ def _without_ids(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Drop what may be an identifier."""
     answers = []
     for name, asked in proposal.questions().items():
-        if "an identifier?" in asked:
-            text = next(one.text for one in proposal.of(name) if one.kind == "id")
-            first = "correct these in the file first, and give it " * ("once these are corrected" in text)
+        if has_code(asked, "io.asks_identifier"):
+            found = next(one for one in proposal.of(name) if one.kind == "id")
+            first = "correct these in the file first, and give it " * found.figures["has_faults"]
             otherwise = (
                 'An amount? Then take drop out of the schema and give it roles = ["key"]. The id of each record? Then '
                 f'{first}roles = ["id"] in its place. A group of records? Then roles = ["group"] beside drop'
             )
-            why = text.split(": is it one?")[0]
-            taken = f"{why}: dropped"
+            taken = f"{found.found}: dropped"
             made = replace(proposal.schema[name], drop=True, roles=frozenset())
             answers.append(DraftAnswer(made, "id", Question(name, taken, otherwise)))
     return answers
@@ -334,7 +333,7 @@ def _weight_answers(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     if name is None:
         return []
     share = attack(Fingerprint(columns=(name,), masked=()), _table(raw, proposal.schema)).rate
-    why = next(one.text for one in proposal.of(name) if one.kind == "weight").split(", and positive")[0]
+    why = next(one.figures["reason"] for one in proposal.of(name) if one.kind == "weight")
     if share == 0:
         taken = f"{why}: taken for one, to leave as it is"
         question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')

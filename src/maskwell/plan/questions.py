@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..schema import Column, Schema
+from ..words.io import chance_phrase, word_phrase
 from .draft_words import sentences
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 KEPT_ROLES = frozenset({"id", "group", "weight"})  # what gets no noise
-FEW_PERCENT = 5.0  # of the records: fewer are told with their share
+FEW_SHARE = 0.05  # of the records: fewer are told with their share
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def on_dropped(proposal: SchemaProposal) -> list[Question]:
             continue
         asked = [one for one in found if one.otherwise] or list(found)
         otherwise = asked[0].otherwise if asked else ""
-        why = "; ".join(re.split("[:;]", finding.text)[0] for finding in asked)
+        why = "; ".join(finding.found for finding in asked)
         what = "taken for a group, and dropped" if "group" in column.roles else "dropped"
         wanted = "Wanted in the release? Then describe it in the schema and take drop out"
         questions.append(Question(column.name, f"{why}: {what}", otherwise or wanted))
@@ -73,10 +73,9 @@ def on_repeats(proposal: SchemaProposal) -> list[Question]:
     ]
     if not found:
         return []
-    shares = [re.findall(r"(?:in|gives) ((?:under )?[\d.]+%)", one.text)[:2] for one in found]
     named = [
-        f"{one.column} ({share}, by chance {chance})"
-        for one, (share, chance) in zip(found, shares, strict=True)
+        f"{one.column} ({one.figures['share']:.1%}, by chance {chance_phrase(one.figures['chance'])})"
+        for one in found
     ]
     taken = (
         f"{', '.join(named)}: equal to the record above in so many of the records, as it is with what records that "
@@ -107,7 +106,7 @@ def on_values(proposal: SchemaProposal) -> list[Question]:
 def on_words(proposal: SchemaProposal) -> list[Question]:
     """Ask, once for all columns, about words among numbers that are taken for codes."""
     found = _piled_up(proposal, "word")
-    named = [f"{one.column}: {one.text.split(', a word among')[0]}" for one in found]
+    named = [f"{one.column}: {word_phrase(**one.figures)}" for one in found]
     if not named:
         return []
     word = "a word" if len(named) == 1 else "words"
@@ -133,12 +132,12 @@ def on_zeros(proposal: SchemaProposal) -> list[Question]:
 def on_top_codes(proposal: SchemaProposal) -> list[Question]:
     """Ask, once for all columns, about amounts that pile up at the largest."""
     found = _piled_up(proposal, "pile-up")
-    names = [_with_share(one) for one in found if one.suggestion.startswith("top")]
+    names = [_with_share(one) for one in found if one.figures["end"] == "top"]
     if not names:
         return []
     taken = f"{', '.join(names)}: many records have the largest value, which is masked like any other"
     otherwise = "A top code? Then switch on top in the schema, so that it leaves as a code"
-    coded = [str(one.column) for one in found if "a code for no value" in one.text]
+    coded = [str(one.column) for one in found if one.figures["may_be_missing"]]
     if coded:
         otherwise += (
             f". Does it say of {', '.join(coded)} that nothing is known? Then add it to missing instead"
@@ -157,9 +156,8 @@ def _piled_up(proposal: SchemaProposal, kind: str) -> list[ColumnFinding]:
 
 def _with_share(finding: ColumnFinding) -> str:
     """Name a column, with the share of its records where that is not what one would call many."""
-    share = finding.text.split(" of the values")[0]
-    few = share.endswith("%") and float(share[:-1]) < FEW_PERCENT
-    return f"{finding.column} ({share})" if few else str(finding.column)
+    share = round(finding.figures["share"], 3)
+    return f"{finding.column} ({share:.1%})" if 0 < share < FEW_SHARE else str(finding.column)
 
 
 def still_open(questions: list[Question], schema: Schema) -> list[Question]:

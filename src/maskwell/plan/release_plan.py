@@ -169,10 +169,7 @@ def _parse_tolerance(name: str, value: Any, where: str, problems: list[str]) -> 
     if number is None:
         problems.append(f"{where}: {name} must be a number")
         return None
-    found: list[str] = []
-    tolerated = build_dataclass(kind, {fields(kind)[0].name: number}, where, found)
-    problems += [said.replace(kind.__name__, name) for said in found]
-    return tolerated
+    return build_dataclass(kind, {fields(kind)[0].name: number}, where, problems)
 
 
 def _intruders(given: Any, targets: Any, problems: list[str]) -> tuple[tuple[str, Any], ...]:

@@ -29,6 +29,7 @@ from ..laws.unknowns import of_columns
 from ..masking import Masking, Release, Swapping
 from ..masking.results import Integers
 from ..masking.swap_record import BOTH_TELL, Exchange, SwapAttempt, SwapStanding, exchange
+from ..notes import Note
 from ..tolerances import SWAPPED_TO, SwapShare
 from .reach import Reach, reach_of
 from .swap_effects import Domain, asked_domains, covariances, domain_means
@@ -370,36 +371,36 @@ def _unmet(swapping: Swapping) -> str:
     )
 
 
-def _on_undecided(reach: Reach) -> list[str]:
+def _on_undecided(reach: Reach) -> list[Note]:
     """Say of which columns in the rest it cannot be told that they are not computed from what was exchanged."""
     if not reach.undecided:
         return []
-    names, of = ", ".join(reach.undecided), ", ".join(reach.unrepeated)
-    return [
-        f"stayed in the row: {names}; whether computed from {of}, whose values hardly repeat, was tried for smooth "
-        "functions, classes, sums and ratios alone: drop a column that is computed otherwise"
-    ]
+    figures = {"columns": tuple(reach.undecided), "sources": tuple(reach.unrepeated)}
+    return [Note("masking.perhaps_computed", figures)]
 
 
-def _notes(swapping: Swapping) -> list[str]:
+def _notes(swapping: Swapping) -> list[Note]:
     """Say what a steward should know about an exchange."""
     if not swapping.swaps:
         return []
-    before, after = swapping.before, swapping.after
-    notes = [
-        swapping.said(),
-        f"swapped against {swapping.attack.get('attack', 'an attack')} ({swapping.tolerance}): "
-        f"{before.expected_correct:,.1f} correct links before, {after.expected_correct:,.1f} after, ties shared",
-        f"after it {swapping.his_record.rate:.1%} have their record found and {swapping.his_values.rate:.1%} their "
-        f"exchanged values; {swapping.two_rates()}",
-        BOTH_TELL,
-    ]
+    notes = [swapping.note(), _links_note(swapping), _rates_note(swapping), BOTH_TELL]
     if swapping.widened:
-        notes.append(
-            f"exchanged beside the compared fields, because masked together, adding up or computed from one another: "
-            f"{', '.join(swapping.widened)}"
-        )
+        notes.append(Note("masking.exchanged_beside", {"columns": tuple(swapping.widened)}))
     if swapping.stuck:
-        why = ", ".join(f"{count:,} {reason}" for reason, count in swapping.reasons.items())
-        notes.append(f"could not be exchanged, though linked correctly: {why}")
+        notes.append(Note("masking.not_exchanged", {"reasons": dict(swapping.reasons)}))
     return notes
+
+
+def _links_note(swapping: Swapping) -> Note:
+    figures = {
+        "attack": swapping.attack.get("attack", "an attack"),
+        "tolerance": str(swapping.tolerance),
+        "before": swapping.before.expected_correct,
+        "after": swapping.after.expected_correct,
+    }
+    return Note("masking.exchange_links", figures)
+
+
+def _rates_note(swapping: Swapping) -> Note:
+    found = {"record": swapping.his_record.rate, "values": swapping.his_values.rate}
+    return Note("masking.exchange_rates", {**found, "rest": swapping.rest, "exempt": swapping.exempt})

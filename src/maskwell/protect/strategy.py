@@ -17,6 +17,7 @@ from ..errors import BadPlan, raise_all
 from ..keys import Key
 from ..masking import Masking, apply
 from ..masks import CorrelatedNoise
+from ..notes import Note
 from ..table import Table
 from ..tolerances import is_real
 from .directed_swaps import swap
@@ -50,15 +51,15 @@ def kim_winkler(
     swaps cannot help.
     """
     names = _columns(table, attack) if columns is None else _column_names(columns)
-    size, said = _noise(table, attack, names, r0, epsilon)
+    size, note = _noise(table, attack, names, r0, epsilon)
     masking = apply(CorrelatedNoise(names, sd_ratio=size), table, key=key, seed=seed)
-    masking = replace(masking, notes=(*masking.notes, said))
+    masking = replace(masking, notes=(*masking.notes, note))
     return swap(masking, attack, tolerance, exempt_values=exempt_values, domains=domains)
 
 
 def _noise(
     table: Table, attack: Linkage, names: tuple[str, ...], r0: float | None, epsilon: float | None
-) -> tuple[float, str]:
+) -> tuple[float, Note]:
     """Return Kim's c and why it is that."""
     if r0 is None and epsilon is None:
         raise BadPlan("say how much noise: the lowest tolerable r0, epsilon of the critical noise, or both")
@@ -67,17 +68,19 @@ def _noise(
     tolerable = None if r0 is None else CorrelatedNoise(("x",), r0=r0).noise_sd_ratio
     if epsilon is None:
         assert tolerable is not None
-        return tolerable, f"noise of c = {tolerable:.4g}: as much as is tolerable (R0 = {r0:g})"
+        return tolerable, _tolerable_note(tolerable, r0)
     mask = CorrelatedNoise(names, sd_ratio=1.0)
     critical = critical_noise(table, attack=attack, mask=mask, epsilon=epsilon)
     useful = float(f"{critical.critical_sd_ratio:.{DIGITS}g}")
     if not useful:
         raise BadPlan("no target has an open value that noise could protect: only swapping is left")
     if tolerable is not None and tolerable < useful:
-        return tolerable, (
-            f"noise of c = {tolerable:.4g}: as much as is tolerable (R0 = {r0:g}); up to c = {useful:g} more would help"
-        )
-    return useful, f"noise of c = {useful:g}: more would save at most {epsilon:.1%} of the targets"
+        return tolerable, _tolerable_note(tolerable, r0, useful)
+    return useful, Note("masking.useful_noise", {"sd_ratio": useful, "epsilon": epsilon})
+
+
+def _tolerable_note(sd_ratio: float, r0: float | None, useful: float | None = None) -> Note:
+    return Note("masking.tolerable_noise", {"sd_ratio": sd_ratio, "r0": r0, "useful": useful})
 
 
 def _column_names(columns: Any) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ LIMITS = (
 def plan_section(outcome: Any) -> Html:
     """Return the plan as it was run, section by section."""
     text = tag("pre", tag("code", plan_text(outcome.plan.to_dict())), tabindex="0")
-    said = [sentence(note) for note in outcome.notes]
+    said = [sentence(str(note)) for note in outcome.notes]
     notes = part("What was noted on the way", html_list(said)) if said else None
     return section(
         "plan",

@@ -111,7 +111,7 @@ def _swaps(outcome: Any) -> Html:
         return paragraph("No record was exchanged: the figures before and after are the same.", kind="note")
     before, after = swapping.before, swapping.after
     said = [
-        sentence(swapping.said()),
+        sentence(str(swapping.note())),
         f"Of {count_of(swapping.at_risk, 'record')} at risk {swapping.swaps:,} found a partner; correct links fell "
         "from "
         f"{before.expected_correct:,.1f} to {after.expected_correct:,.1f}.",

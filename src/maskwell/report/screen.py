@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from ..masking import Masking
-from ..masking.codebook import describe
+from ..masking.codebook import describe, describe_columns
 from ..masking.column_figures import ColumnFigures, column_figures
 
 
@@ -33,11 +33,11 @@ def masking_summary(masking: Masking, release: Path, private: Path) -> str:
 def _masks(masking: Masking) -> list[str]:
     lines = ["what was done"]
     for law in masking.card.laws:
-        said = {name: describe(law, name) for name in law.columns}
-        if len(said) > 1 and all(" noise of sd " in text for text in said.values()):
-            lines += _wrap_entry(", ".join(said), _common(next(iter(said.values()))))
+        common = describe_columns(law) if len(law.columns) > 1 else ""
+        if common:
+            lines += _wrap_entry(", ".join(law.columns), common)
         else:
-            lines += [line for name, text in said.items() for line in _wrap_entry(name, text)]
+            lines += [line for name in law.columns for line in _wrap_entry(name, describe(law, name))]
     for total, parts in masking.card.recomputed:
         lines += _wrap_entry(total, f"recomputed from {', '.join(name for name, _ in parts)}")
     if masking.card.subsampled is not None:
@@ -47,14 +47,6 @@ def _masks(masking: Masking) -> list[str]:
 
 def _wrap_entry(names: str, text: str) -> list[str]:
     return wrap(f"{names}: {text}", 100, initial_indent="  ", subsequent_indent="      ")
-
-
-def _common(text: str) -> str:
-    """Say what is common to a group of columns; sizes stand in the table of figures."""
-    kind, _, rest = text.partition(" noise of sd ")
-    parts = [f"{kind} noise", *(["correlated like the data"] if "correlated over" in rest else [])]
-    parts += [part for part in ("on the log scale", "times a function of the value") if part in rest]
-    return ", ".join(parts)
 
 
 def _figures(masking: Masking, figures: Sequence[ColumnFigures]) -> list[str]:

@@ -75,7 +75,7 @@ def calibrate(problem: CorrectionProblem) -> RegressionCalibration:
     if used and smallest_share(spread - problem.covariance[np.ix_(used, used)]) < LARGE:
         raise BadPlan(
             f"the noise of {', '.join(repr(problem.variables[j]) for j in used)} is larger than the signal: nothing of "
-            "the released values is left to calibrate by; use fit(...), or fewer predictors"
+            "the released values is left to calibrate by; use fit alone, or fewer predictors"
         )
     return RegressionCalibration(clean, used, coefficients, spread)
 

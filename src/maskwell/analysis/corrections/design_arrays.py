@@ -47,7 +47,7 @@ class FormulaColumns:
         return tuple(name for name in self.values if name in self.parsed.variables)
 
 
-def read_formula(formula: str, table: Table, remedy: str = "use fit(...)") -> FormulaColumns:
+def read_formula(formula: str, table: Table, remedy: str = "use fit alone") -> FormulaColumns:
     """Read a formula against a table; groups are refused with a remedy."""
     from ..formulas.column_uses import names_in
     from ..formulas.formula import parse
@@ -174,16 +174,17 @@ def _check_linear(parsed: Any, noised: Sequence[str], family: Family) -> None:
     written = zip((parsed.response_name, *parsed.names), (parsed.response, *parsed.columns), strict=True)
     problems = [
         f"{name} of the formula is not linear in its noised columns, so that noise biases it in ways that "
-        "moments do not tell: use fit(...)"
+        "moments do not tell: use fit alone"
         for name, node in written
         if degree(node, noised) > 1
     ]
     if degree(parsed.response, noised) and not family.has_scale:
         problems.append(
-            f"the response {parsed.response_name} is noised, which only gaussian models are corrected for: use fit(...)"
+            f"the response {parsed.response_name} is noised, which only gaussian models are corrected for: "
+            "use fit alone"
         )
     if parsed.offset is not None and degree(parsed.offset, noised):
-        problems.append("the offset of the formula is noised: use fit(...)")
+        problems.append("the offset of the formula is noised: use fit alone")
     raise_all(problems, BadPlan)
 
 

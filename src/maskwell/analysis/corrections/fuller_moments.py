@@ -52,7 +52,7 @@ def solve_moments(problem: CorrectionProblem) -> MomentEstimates:
     if smallest_share(gram) < LARGE:
         raise BadPlan(
             f"the noise of {_and(problem.variables)} is larger than the signal: without it the moments of the "
-            "predictors are those of no data; use fit(...), whose covariate model holds them, or fewer predictors"
+            "predictors are those of no data; use fit alone, whose covariate model holds them, or fewer predictors"
         )
     beta = np.asarray(np.linalg.solve(gram, moments[1:, 0]), np.float64)
     return _moment_estimates(problem, beta, moments)

@@ -111,7 +111,7 @@ def family_of(name: str, asker: str = "the corrections") -> Family:
     family = "logit" if family == "binary" else family
     if family not in FAMILIES:
         near = "" if family in LINKS else nearest(family, (*known, *SYNONYMS))
-        others = "" if asker == FORECASTS else "; for others use fit(...)"
+        others = "" if asker == FORECASTS else "; for others use fit alone"
         raise BadPlan(
             f"family {name!r} is none that {asker} know{near}: these are {', '.join(known)}{others}"
         )
@@ -191,7 +191,9 @@ def _newton(data: Data, family: Family, start: Floats | None) -> Floats:
         beta, height = beta + step, reached
         if gain < CLOSE:
             return beta
-    raise BadPlan("the ordinary fit did not converge: leave a predictor out, or use fit(...) with its priors")
+    raise BadPlan(
+        "the ordinary fit did not converge: leave a predictor out, or use fit alone with its priors"
+    )
 
 
 def _first(data: Data, family: Family) -> Floats:
@@ -214,7 +216,7 @@ def _check_separation(data: Data, family: Family, beta: Floats) -> None:
     if float(np.abs(eta).max()) > FAR or bool(sure.all()):
         raise BadPlan(
             "the predictors separate the two values of the response, so that no finite coefficients fit best: "
-            "leave a predictor out, or use fit(...), whose priors hold them"
+            "leave a predictor out, or use fit alone, whose priors hold them"
         )
 
 

@@ -261,7 +261,7 @@ def _is_correlated(law: Additive, j: int) -> bool:
 
 
 def _refusal_text(name: str, why: str) -> str:
-    return f"column {name!r} {why}, which moments cannot undo: use fit(...), which models it"
+    return f"column {name!r} {why}, which moments cannot undo: use fit alone, which models it"
 
 
 def _parts(law: Additive | SkewedBias, chosen: Sequence[int]) -> list[MomentPart]:
