@@ -14,6 +14,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadInput, BadPlan, NoLaw, raise_all
+from ..notes import texts
 from ..tolerances import is_real
 from .scale import writable
 from .trials import Bench
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from ..analysis import Forecast
 
 INTERCEPT = "Intercept"
-CLOSED_FORM = "by the asymptotic covariance"  # how a forecast that takes no draw says its method
+# How a forecast that takes no draw says its method
+CLOSED_FORM = ("analysis.forecast_asymptotic", "analysis.forecast_without_noise")
 HELD = 1 + 1e-9  # rounding
 
 
@@ -127,12 +129,13 @@ class Bounds:
                     f"the bound on {bound.formula} cannot be kept: {why}" for why in refusal.problems
                 ]
                 continue
-            methods.append(found.method)
+            if found.method is not None:
+                methods.append(found.method)
             if not found.widening:
-                reason = "; ".join(found.notes)
+                reason = "; ".join(texts(found.notes))
                 problems.append(f"the bound on {bound.formula} cannot be kept, it has no forecast: {reason}")
         raise_all(problems, BadPlan)
-        closed = all(method.startswith((CLOSED_FORM, "no noise")) for method in methods)
+        closed = all(method.code in CLOSED_FORM for method in methods)
         return cls(bench, bounds, tuple(columns), closed)
 
     def __bool__(self) -> bool:

@@ -23,6 +23,7 @@ from ..card import NoiseCard
 from ..errors import BadPlan, NoLaw
 from ..laws import Additive
 from ..laws.chain import combined_of
+from ..notes import Note
 from ..schema import OPEN
 from ..table import Floats, Table
 from .deconvolution import DeconvolvedMoments, unmix
@@ -193,7 +194,7 @@ class CorrectedFigures:
     """Correlations with the noise taken out, not a number for pairs that the card does not allow it for, and why."""
 
     correlations: Floats
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def corrected_correlations(
@@ -216,11 +217,17 @@ def corrected_correlations(
     found = correlations(covariances, variances)
     found[_moved_apart(sides, names)] = np.nan
     found = np.asarray(np.where(np.abs(found) > 1.5, np.nan, np.clip(found, -1.0, 1.0)))
-    notes = [f"{name}: {known[name].why_not}" for name in names if known[name].why_not]
-    pairs = {
-        pair: why for pair, why in shared.why_not.items() if not any(known[name].why_not for name in pair)
-    }
-    return CorrectedFigures(found, (*notes, *(f"{a} and {b}: {why}" for (a, b), why in pairs.items())))
+    reasons = {name: known[name].why_not for name in names if known[name].why_not}
+    notes = [
+        Note("utility.uncorrected_column", {"name": name, "reason": reason})
+        for name, reason in reasons.items()
+    ]
+    notes += [
+        Note(code, {"first": first, "second": second})
+        for (first, second), code in shared.why_not.items()
+        if first not in reasons and second not in reasons
+    ]
+    return CorrectedFigures(found, tuple(notes))
 
 
 def _shared_noise_covariance(
