@@ -36,3 +36,8 @@ def text_table(rows: Sequence[Sequence[str]]) -> list[str]:
         cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
         lines.append("  " + "  ".join([first.ljust(widths[0]), *cells]).rstrip())
     return lines
+
+
+def percent_phrase(share: float) -> str:
+    """Write a share that was asked for, without figures that nobody asked for: 30%."""
+    return f"{100 * share:.4g}%"
