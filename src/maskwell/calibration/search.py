@@ -189,7 +189,7 @@ def _by_grid(scales: Scales, precision: float, rises: tuple[Trial, Trial]) -> Se
     figures = {
         "means": tuple(trial.figure.mean for trial in rises),
         "factors": tuple(trial.factor for trial in rises),
-        "is_share": scales.bench.measure.is_share,
+        "is_share": rises[0].measure.is_share,
         "scales": len(ordered),
     }
     note = Note("calibration.rising_risk", figures)
