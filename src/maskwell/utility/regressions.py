@@ -110,7 +110,7 @@ def _utility(sides: TruthAndRelease, model: Model, seed: int) -> ModelUtility:
     try:
         original = _fit_table(model, tables[0], seed)
     except REFUSALS as refusal:
-        why = _refused("utility.no_true_fit", refusal)
+        why = _refusal_note("utility.no_true_fit", refusal)
         return replace(empty, refused=str(why), notes=(why,))
     refused, found = tuple[Note, ...](), None
     try:
@@ -121,7 +121,7 @@ def _utility(sides: TruthAndRelease, model: Model, seed: int) -> ModelUtility:
         found = _match_names(found, original)
         original = _comparable(original, found)
     except REFUSALS as refusal:
-        refused = (_refused("utility.no_adjusted_fit", refusal),)
+        refused = (_refusal_note("utility.no_adjusted_fit", refusal),)
     naive, notes = _naive(model, tables[1], original, seed)
     notes = [
         *original.notes,
@@ -144,7 +144,7 @@ def _utility(sides: TruthAndRelease, model: Model, seed: int) -> ModelUtility:
     )
 
 
-def _refused(code: str, refusal: MaskwellError) -> Note:
+def _refusal_note(code: str, refusal: MaskwellError) -> Note:
     return Note(code, {"reasons": tuple(refusal.problems)})
 
 
@@ -177,7 +177,7 @@ def _naive(
     try:
         return _match_names(_fit_table(model, table, seed), original), []
     except REFUSALS as refusal:
-        return None, [_refused("utility.no_naive_fit", refusal)]
+        return None, [_refusal_note("utility.no_naive_fit", refusal)]
 
 
 def _match_names(found: ModelEstimates, original: ModelEstimates) -> ModelEstimates:

@@ -34,7 +34,7 @@ def _single_groups(*, factor: str, single: int, groups: int) -> str:
     )
 
 
-def _unanswered(*, count: int) -> str:
+def _unanswered_records(*, count: int) -> str:
     who = (
         "1 record without a response informs"
         if count == 1
@@ -180,7 +180,7 @@ WORDS: dict[str, Wording] = {
         "caution",
         "a set of group effects has fewer than five groups",
     ),
-    "analysis.unanswered_records": Wording(_unanswered, "info", "some records miss the response"),
+    "analysis.unanswered_records": Wording(_unanswered_records, "info", "some records miss the response"),
     "analysis.unknown_values": Wording(
         _unknown_values, "info", "some values of a column are missing or coded, and drawn"
     ),
