@@ -10,7 +10,6 @@ import pytest
 
 from maskwell.analysis.results.words import decimals_for, draws_needed, figure, percent
 from maskwell.words.analysis import figure_above
-from maskwell.words.phrases import count_phrase, name_list
 
 
 @pytest.mark.parametrize(
@@ -35,15 +34,8 @@ def test_figures(value: float, decimals: int, text: str) -> None:
     assert figure(value, decimals) == text
 
 
-def test_shares_names_and_counts() -> None:
+def test_shares() -> None:
     assert [percent(share) for share in (0.384, -0.2, -0.001, nan)] == ["+38%", "-20%", "+0%", "-"]
-    assert [name_list(names) for names in ((), ("a",), ("a", "b"), ("a", "b", "c"))] == [
-        "",
-        "a",
-        "a and b",
-        "a, b and c",
-    ]
-    assert (count_phrase(1, "draw"), count_phrase(2000, "draw")) == ("1 draw", "2,000 draws")
 
 
 @pytest.mark.parametrize(
@@ -118,13 +110,6 @@ def test_a_trivial_excess_is_written_out_and_costs_few_draws(make_posterior: Any
     assert str(posterior.warning).endswith("to be sure take 2,000 draws in place of 1,000 for each chain")
     few = make_posterior(lambda values: short(hardly(values)))
     assert "can be used" not in str(few.warning)
-
-
-@pytest.mark.parametrize(
-    ("r_hat", "text"), [(1.2, "1.200"), (1.0104, "1.0104"), (1.01003, "1.01003"), (1.01, "just over 1.01")]
-)
-def test_an_excess_is_written_with_the_digits_that_show_it(r_hat: float, text: str) -> None:
-    assert figure_above(r_hat, 1.01) == text
 
 
 def test_short_chains_are_said(make_posterior: Any) -> None:
