@@ -10,6 +10,7 @@ import pytest
 
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.results.posterior import Posterior
+from maskwell.notes import Note
 
 NAMES = ("Intercept", "x1", "sex[m]", "sigma", "sd(Intercept|school)")
 MEANS, SDS = np.array([12.0, 1.0, -0.4, 2.0, 0.3]), np.array([0.5, 0.05, 0.2, 0.03, 0.05])
@@ -32,7 +33,11 @@ def make_posterior() -> MakePosterior:
         held = {name: more.pop(name) for name in tuple(more) if name in Draws.__dataclass_fields__}
         draws = Draws(NAMES, change(first.values.copy()), sampler="exact Gibbs", **held)
         given = {"naive": naive, "formula": "y ~ x1 + sex + (1|school)", "family": "gaussian"}
-        given |= {"records": 4059, "noised": ("x1",), "notes": ("x1 was drawn with the rest",)}
+        given |= {
+            "records": 4059,
+            "noised": ("x1",),
+            "notes": (Note("analysis.true_counts", {"name": "x1"}),),
+        }
         return Posterior(draws, **(given | more))
 
     return make

@@ -11,6 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.errors import BadPlan, MaskwellWarning
+from maskwell.notes import has_code
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -50,14 +51,15 @@ def test_an_error_that_chance_makes_larger_than_the_column_is_said_and_fitted() 
     release = _release()
     own = float(release.table.floats("x").var(ddof=1))
     found = _fitted("y ~ x", release, measurement_error={"x": 1.02 * own})
-    assert any("noise is larger than the signal (about 0%" in note for note in found.notes)
+    (note,) = [note for note in found.notes if note.code == "analysis.weak_signal"]
+    assert note.figures == {"name": "x", "reliability": 0.0}
 
 
 def test_the_noise_counts_with_the_error() -> None:
     masked = mw.apply(mw.IndependentNoise(("x",), variance_ratio=0.3), _release().table, seed=1).release
     own = float(masked.table.floats("x").var(ddof=1))
     found = _fitted("y ~ x", masked, measurement_error={"x": 0.5 * own})
-    assert any("noise is larger than the signal" in note for note in found.notes)
+    assert has_code(found.notes, "analysis.weak_signal")
     with pytest.raises(BadPlan, match="which cannot be"):
         _fitted("y ~ x", masked, measurement_error={"x": 1.9 * own})
 
@@ -71,9 +73,9 @@ def test_a_level_that_nobody_has_rests_on_its_prior_and_that_is_said() -> None:
     table = Table.from_frame(pa.table(values), schema=schema)
     masked = mw.apply(mw.Pram(("c",), stay=0.8), table, seed=1).release
     found = _fitted("y ~ c", masked, draws=500, chains=2)
-    said = [note for note in found.notes if "prior" in note]
+    said = [str(note) for note in found.notes if note.code == "analysis.prior"]
     assert said == ["c[never] rests on its prior: the released records hardly say anything of it"]
     given = _fitted(
         "y ~ c", masked, draws=500, chains=2, priors=mw.analysis.Priors(coefficients={"c[never]": (0, 1)})
     )
-    assert not any("prior" in note for note in given.notes)
+    assert not has_code(given.notes, "analysis.prior")

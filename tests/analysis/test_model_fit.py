@@ -11,6 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.errors import BadInput, BadPlan, MaskwellWarning, NoLaw
+from maskwell.notes import Note, has_code
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -201,9 +202,9 @@ def test_what_has_no_law_is_refused():
 
 def test_what_is_weakly_identified_is_said():
     loud = mw.apply(mw.IndependentNoise(("x",), variance_ratio=3.0), table(), seed=1)
-    assert any("larger than the signal" in note for note in quiet("y ~ x", loud).notes)
+    assert has_code(quiet("y ~ x", loud).notes, "analysis.weak_signal")
     soft = mw.apply(mw.IndependentNoise(("x",), variance_ratio=0.3), table(), seed=1)
-    assert not any("larger than the signal" in note for note in quiet("y ~ x", soft).notes)
+    assert not has_code(quiet("y ~ x", soft).notes, "analysis.weak_signal")
 
 
 def test_values_that_pile_up_at_a_limit_are_said():
@@ -211,21 +212,23 @@ def test_values_that_pile_up_at_a_limit_are_said():
     x = rng.exponential(size=300)
     amounts = Table.from_frame(pa.table({"y": x + rng.normal(size=300), "x": x}))
 
-    def said(**limited: Any) -> list[str]:
+    def said(**limited: Any) -> list[Note]:
         masking = mw.apply(mw.IndependentNoise(("x",), variance=0.5, **limited), amounts, seed=1)
-        return [note for note in quiet("y ~ x", masking).notes if "held at the limits" in note]
+        return [note for note in quiet("y ~ x", masking).notes if note.code == "analysis.values_at_limits"]
 
     (note,) = said(limits=(("x", 0.0, None),))
-    assert "of the values of 'x' were held at the limits of their noise" in note
+    assert "of the values of 'x' were held at the limits of their noise" in str(note)
     assert said() == []
 
 
 def test_separation_and_single_groups_are_said():
     given = table(60)
     split = _with(given, "yes", (given.floats("x") > 0).astype(np.int64))
-    assert any("separates" in note for note in quiet("yes ~ x", clean(split), family="logit", draws=50).notes)
+    found = quiet("yes ~ x", clean(split), family="logit", draws=50)
+    assert has_code(found.notes, "analysis.separation")
     single = _with(given, "school", [f"s{min(k, 50)}" for k in range(60)])
-    assert any("one record" in note for note in quiet("y ~ x + (1|school)", clean(single), draws=50).notes)
+    found = quiet("y ~ x + (1|school)", clean(single), draws=50)
+    assert has_code(found.notes, "analysis.single_groups")
     alone = _with(given, "school", [f"s{k}" for k in range(60)])
     with pytest.raises(BadPlan, match="every group"):
         mw.fit("y ~ x + (1|school)", clean(alone))

@@ -16,6 +16,7 @@ from maskwell.attacks import NearestRecord
 from maskwell.calibration import Bound, Calibration, Search, calibrate, expected_risk
 from maskwell.calibration.bounded_noise import MOST_TIMES
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, mask_from_dict
+from maskwell.notes import has_code
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.tolerances import MaxRate
@@ -170,7 +171,7 @@ def test_correlated_noise_comes_apart_by_the_columns_of_the_model(table):
     assert (used.columns, others.columns) == (KEYS[:2], KEYS[2:])
     assert used.sd_ratio < alone.searched.mask.sd_ratio < others.sd_ratio <= MOST_TIMES * alone.mask.sd_ratio
     assert found.widening[0].met
-    assert any("independent between them" in note for note in found.notes)
+    assert has_code(found.notes, "calibration.independent_groups")
 
 
 def test_a_mask_that_stays_whole_has_one_scale(table):
@@ -190,7 +191,7 @@ def test_scales_for_each_column_keep_to_the_bounds(table, plain):
     assert loose.columns is not None
     assert loose.widening[0].met
     tight = found_with(table, ALONE, Bound(MODEL, at_most=0.4 * allowed), **options)
-    assert any("not for the objective" in note for note in tight.notes)
+    assert has_code(tight.notes, "calibration.bounds_not_objective")
 
 
 def test_two_bounds_hold_together(table, plain):

@@ -28,6 +28,7 @@ from maskwell.masks import (
     Subsample,
     mask_from_dict,
 )
+from maskwell.notes import Note, has_code
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio
@@ -191,7 +192,7 @@ def test_an_intruder_who_needs_a_law_takes_no_part_where_there_is_none(table):
     """Without an attack it is the nearest-record intruder, plain and informed; here there is nothing to know."""
     swapped = calibrate(RankSwap(COLUMNS, 0.2), table, tolerance=MaxRate(0.3), **terms(**QUICK))
     assert swapped.confirmation.names == ("NearestRecord",)
-    assert "took no part" in swapped.notes[0]
+    assert swapped.notes[0].code == "calibration.idle_intruder"
 
 
 @pytest.mark.parametrize(
@@ -320,7 +321,8 @@ def test_a_search_that_flatters_is_put_right_by_fresh_draws(table):
     assert 2.0 <= sd <= 2.0 * (1 + 3 * RAISED)
     assert found.attempts == 4  # raised by 5%, 10% and 15%: together a quarter and more
     assert found.searched.figure.mean < 0.15 < found.trace[-2].figure.mean
-    assert "raised 3 times" in found.notes[-1]
+    assert found.notes[-1] == Note("calibration.raised_scale", {"times": 3, "share": RAISED})
+    assert "raised 3 times, by 5% first" in str(found.notes[-1])
     levels = [level_of(k, found.level) for k in range(1, 13)]
     assert sum(levels) < found.level
     assert found.confirmed_level == levels[3]
@@ -341,7 +343,7 @@ def test_a_scale_that_is_never_confirmed_is_not_given(table):
     assert found.attempts == 12
     fresh = [secret for secret in seen if secret not in lucky]
     assert len(fresh) == len(set(fresh)) == 12 * QUICK["confirmations"]
-    assert "no scale was confirmed" in found.notes[-1]
+    assert found.notes[-1].code == "calibration.no_confirmation"
     assert "NOT met" in repr(found)
 
 
@@ -356,7 +358,7 @@ def test_a_risk_that_rises_again_is_seen(table):
     )
     assert not found.is_monotone
     assert 6 < found.mask.variance**0.5 <= 6 * 1.03
-    assert any("does not fall throughout" in note and "grid" in note for note in found.notes)
+    assert has_code(found.notes, "calibration.rising_risk")
 
 
 # What is said.
@@ -369,7 +371,7 @@ def test_a_tolerance_that_cannot_be_met_is_an_answer_not_an_error(not_met):
     assert not_met.confirmation is None
     assert not_met.closest.excess.mean() == min(trial.excess.mean() for trial in not_met.trace)
     assert max(trial.mask.window_ratio for trial in not_met.trace) == 1.0
-    assert "no scale up to" in not_met.notes[0]
+    assert not_met.notes[0].code == "calibration.largest_scale"
     shown = repr(not_met)
     assert "NOT met by RankSwap" in shown
     assert "closest" in shown
@@ -380,7 +382,7 @@ def test_a_mean_h_is_never_shown_alone(by_mean):
     shown = repr(by_mean)
     assert shown.count("Pr(h = 0)") >= 3
     assert by_mean.confirmation.at_zero > 0.1
-    assert "a mean hides" in by_mean.notes[-1]
+    assert by_mean.notes[-1].code == "calibration.mean_h"
     assert by_mean.to_dict()["confirmation"]["at_zero"] == by_mean.confirmation.at_zero
 
 

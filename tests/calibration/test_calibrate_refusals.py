@@ -79,7 +79,7 @@ def test_the_floor_may_be_reported_only(marked_table):
     )
     assert found.met
     assert found.floor == pytest.approx(0.2)
-    assert "finds 20.00% of the records judged whatever the noise" in found.notes[0]
+    assert "finds 20.00% of the records judged whatever the noise" in str(found.notes[0])
 
 
 def test_the_floor_is_that_of_the_records_judged(table):

@@ -15,6 +15,7 @@ from maskwell.calibration.comparison_setting import INFINITE, make_situation
 from maskwell.calibration.critical_noise_search import LOWEST
 from maskwell.errors import BadPlan
 from maskwell.masks import IndependentNoise
+from maskwell.notes import has_code, texts
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -93,7 +94,7 @@ def test_where_agreement_rises_the_search_goes_in_small_steps(amounts):
     table = amounts(bottom=400, top=None)
     found = critical_noise(table, attack=plan, mask=mask, sd_ratios=[1.0])
     assert not found.is_monotone
-    assert any("does not fall throughout" in note for note in found.notes)
+    assert has_code(found.notes, "calibration.rising_agreement")
     situation = make_situation(table, plan, mask)
     excess = [
         situation.agreeing(found.critical_sd_ratio * step).value - found.floor.agreeing
@@ -116,7 +117,7 @@ def test_where_no_target_is_open_no_noise_is_needed(amounts):
     assert found.critical_sd_ratio == 0
     assert found.floor.agreeing == found.targets
     assert found.floor.correct == pytest.approx(1)
-    assert any("no target has open values enough" in note for note in found.notes)
+    assert has_code(found.notes, "calibration.no_open_values")
 
 
 @pytest.mark.parametrize("epsilon", [0, 1, -0.1, float("nan"), "a", None, True])
@@ -159,10 +160,10 @@ def test_where_the_least_noise_is_enough_a_note_says_so(amounts):
     )
     coded, plain = (critical_noise(table, epsilon=0.99, sd_ratios=0.1) for table in (whole, exact))
     said = "the least noise that was tried is enough: c = "
-    assert f"{said}0.001" in plain.notes
+    assert f"{said}0.001" in texts(plain.notes)
     assert plain.critical_sd_ratio == LOWEST
     size = coded.critical_sd_ratio
-    assert f"{said}{size:g} (less would be lost in the units of the columns)" in coded.notes
+    assert f"{said}{size:g} (less would be lost in the units of the columns)" in texts(coded.notes)
     with pytest.raises(BadPlan):
         make_situation(whole).law(LOWEST)
     for each, table in ((coded, whole), (plain, exact)):

@@ -15,6 +15,7 @@ from maskwell.calibration.search import FARTHEST, Scales, find_weakest
 from maskwell.calibration.trials import Bench, Trial
 from maskwell.errors import BadPlan
 from maskwell.masks import CorrelatedNoise
+from maskwell.notes import has_code
 
 LIMIT = 0.15
 DRAWS = 10
@@ -92,7 +93,7 @@ def test_a_risk_that_rises_again_is_searched_by_a_grid():
 
     found = find_weakest(scales_of(KnownRisk(rate)), 0.02)
     assert not found.is_monotone
-    assert "does not fall throughout" in found.notes[0]
+    assert found.notes[0].code == "calibration.rising_risk"
     truth = [c for c in np.geomspace(8, 30, 20_000) if rate(c) <= LIMIT]
     assert truth[0] - 0.01 <= found.trial.mask.sd_ratio <= truth[0] * 1.02 + 0.01
 
@@ -125,13 +126,13 @@ def test_it_is_said_whether_more_would_help():
 def test_a_tolerance_that_is_met_without_noise_is_said():
     found = find_weakest(scales_of(KnownRisk(lambda c: 0.1)), 0.02)
     assert found.trial.factor == pytest.approx(1 / FARTHEST)
-    assert "hardly any noise" in found.notes[0]
+    assert found.notes[0].code == "calibration.least_tried"
 
 
 def test_scales_that_the_plan_refuses_are_not_tried():
     found = find_weakest(scales_of(KnownRisk(lambda c: 0.1, least=0.3)), 0.02)
     assert 0.3 <= found.trial.mask.sd_ratio <= 0.3 * 1.02
-    assert "less would be refused" in found.notes[0]
+    assert found.notes[0].code == "calibration.least_allowed"
     scales = scales_of(KnownRisk(lambda c: 1 / (1 + c), most=5.0))
     assert find_weakest(scales, 0.02).trial is None
     assert 4.5 <= scales.trials[-1].mask.sd_ratio <= 5.0  # it went as far as the plan allows
@@ -144,4 +145,4 @@ def test_scales_whose_draws_are_above_the_budget_are_not_tried_and_that_is_said(
     assert found.trial is not None
     assert found.trial.factor == pytest.approx(0.4, rel=0.03)
     assert min(known.ran) >= 0.4
-    assert any("within the budget" in note for note in found.notes)
+    assert has_code(found.notes, "calibration.least_in_budget")

@@ -17,6 +17,7 @@ import pytest
 import maskwell as mw
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.results.posterior import Posterior
+from maskwell.notes import Note
 
 FORMULA = "TAX ~ INCOME + SEX"
 NAMES = ("Intercept", "INCOME", "SEX[2]", "sigma")
@@ -62,10 +63,10 @@ class Stub:
             options["family"],
             len(release),
             ("INCOME",),
-            ("INCOME was drawn with the rest",),
+            (Note("analysis.true_counts", {"name": "INCOME"}),),
         )
         if found.warning:
-            warnings.warn(found.warning, mw.MaskwellWarning, stacklevel=2)
+            warnings.warn(str(found.warning), mw.MaskwellWarning, stacklevel=2)
         return found
 
 
@@ -125,7 +126,9 @@ def test_chains_that_do_not_agree_are_the_answer_no(run: Any, folder: Path, stub
     assert ran.err == ""  # said once, where it is read
     as_json = run("fit", "out", FORMULA, "--json")
     assert as_json.code == 1
-    assert json.loads(as_json.out)["warning"].startswith("the chains have not converged")
+    warning = json.loads(as_json.out)["warning"]
+    assert (warning["code"], warning["severity"]) == ("analysis.disagreement", "failure")
+    assert warning["text"].startswith("the chains have not converged: R-hat of")
 
 
 def test_picture_draws_and_truths_are_written(run: Any, folder: Path, stub: Stub) -> None:

@@ -13,6 +13,7 @@ from maskwell.attacks import NearestRecord
 from maskwell.errors import BadPlan
 from maskwell.masking import apply
 from maskwell.masks import Chain, Grouping, IndependentNoise, RankSwap, Subsample
+from maskwell.notes import Note, has_code
 from maskwell.protect import swap
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -99,7 +100,7 @@ def test_limits_that_cut_little_of_the_noise_off_are_ignored_and_that_is_said():
     masking = apply(IndependentNoise(("x",), variance_ratio=0.05), table_of(limits=2.0), seed=1)
     model = compare(masking, models=["y ~ x"]).models[0]
     assert model.adjusted_by == "moment correction, limits ignored"
-    assert any("stand at a limit" in note for note in model.notes)
+    assert has_code(model.notes, "utility.limits_ignored")
     assert max(map(abs, model.off_adjusted)) < 4
 
 
@@ -109,7 +110,7 @@ def test_models_that_moments_cannot_correct_are_drawn_on_the_same_sample(monkeyp
     model = compare(masking, models=[Model("b ~ x", family="logit")]).models[0]
     assert model.adjusted_by == "fit"
     assert model.records == model.adjusted_records == 200
-    assert any("200 of 400" in note for note in model.notes)
+    assert Note("utility.sampled_fit", {"count": 200, "records": 400}) in model.notes
     assert max(map(abs, model.off_adjusted)) < 4
 
 
@@ -202,7 +203,8 @@ def test_intervals_of_draws_are_compared_with_those_that_trust_the_model_too():
     mask = IndependentNoise(("x",), variance_ratio=0.2, transform="log")
     model = compare(apply(mask, table, seed=1), models=[Model("log(y) ~ log(x)")]).models[0]
     assert model.adjusted_by == "fit"
-    assert any("an interval of log(x) that allows for it is" in note for note in model.notes)
+    (note,) = [note for note in model.notes if note.code == "utility.unequal_scatter"]
+    assert note.figures["name"] == "log(x)"
     assert dict(zip(model.names, model.widening, strict=True))["log(x)"] > 0  # by robust errors it was below
 
 

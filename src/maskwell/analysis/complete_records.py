@@ -9,12 +9,13 @@ import numpy as np
 
 from ..errors import BadPlan
 from ..masking import Release
+from ..notes import Note
 from ..schema import BOTTOM_CODED, TOP_CODED, Column
 from ..table import Table
 from .noise.card_columns import law_of
 
 
-def complete(release: Release, columns: Sequence[str]) -> tuple[Release, tuple[str, ...]]:
+def complete(release: Release, columns: Sequence[str]) -> tuple[Release, tuple[Note, ...]]:
     """Return the records in which all columns are open, and what there is to say of the others.
 
     The model is then about values that were not coded, as an ordinary fit to the open records of the original is. That
@@ -31,7 +32,7 @@ def complete(release: Release, columns: Sequence[str]) -> tuple[Release, tuple[s
             "no record has values in every column of the model: leave a column out, or missing='draw'"
         )
     kept = without_ends(table.take(np.flatnonzero(open_in_all)), table, columns)
-    said = f"{count:,} records are left out, because a value in them is missing or coded"
+    said = Note("analysis.records_left_out", {"count": count})
     return replace(release, table=kept), (said, *_chosen_by_noise(release, columns))
 
 
@@ -47,7 +48,7 @@ def _without_ends(kept: Table, table: Table, name: str) -> Column:
     return replace(column, bottom=None if gone[0] else column.bottom, top=None if gone[1] else column.top)
 
 
-def _chosen_by_noise(release: Release, columns: Sequence[str]) -> tuple[str, ...]:
+def _chosen_by_noise(release: Release, columns: Sequence[str]) -> tuple[Note, ...]:
     """Say where values were coded after noise was added, so that noise decided which records are left out."""
     named = []
     for name in columns:
@@ -57,10 +58,5 @@ def _chosen_by_noise(release: Release, columns: Sequence[str]) -> tuple[str, ...
         ends = zip(law.outlets[law.columns.index(name)].codes, (BOTTOM_CODED, TOP_CODED), strict=True)
         status = release.table.status(name)
         if any(end is not None and bool((status == code).any()) for end, code in ends):
-            named.append(repr(name))
-    if not named:
-        return ()
-    return (
-        f"noise decided which records are coded in {', '.join(named)}, so that leaving them out selects by noise and "
-        "biases the answer; missing='draw' takes them in",
-    )
+            named.append(name)
+    return (Note("analysis.coded_by_noise", {"columns": tuple(named)}),) if named else ()

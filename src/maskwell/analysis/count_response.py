@@ -16,6 +16,7 @@ import numpy as np
 from ..card import NoiseCard
 from ..errors import NoLaw
 from ..masking import Release
+from ..notes import Note
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ..table import Table
 from .system import Floats, System, Variable
@@ -88,9 +89,9 @@ def limits_of_counts(
     return lower, upper
 
 
-def count_notes(system: System) -> list[str]:
+def count_notes(system: System) -> list[Note]:
     """Say what is done with a noised count."""
     if not system.is_count_unknown:
         return []
     name = system.variables[system.interest.response].name
-    return [f"{name}: true counts, whole numbers from 0 on, are drawn with the rest"]
+    return [Note("analysis.true_counts", {"name": name})]

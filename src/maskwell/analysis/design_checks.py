@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import BadInput, BadPlan
 from ..masking import Release
+from ..notes import Note
 from ..schema import BOTTOM_CODED, TOP_CODED
 from .count_response import count_notes
 from .system import LOGIT, ORDERED, PROBIT, Bools, Floats, System
@@ -19,7 +20,7 @@ WEAK = 0.5  # reliability below which the noise is larger than the signal
 PILED_UP = 0.05  # share of the values of a column at the limits of its noise from which on it is said
 
 
-def check_design_columns(system: System, release: Release) -> tuple[str, ...]:
+def check_design_columns(system: System, release: Release) -> tuple[Note, ...]:
     """Refuse a design that cannot be fitted; return notes."""
     design = columns_at_release(system)
     counted = np.ones(len(system), bool) if system.counted is None else system.counted
@@ -51,7 +52,7 @@ def check_design_columns(system: System, release: Release) -> tuple[str, ...]:
     if system.noise is not None:
         notes += list(system.noise.notes)
     if release.card.seeded:
-        notes.append("the noise of this release comes from a small seed: for studies")
+        notes.append(Note("analysis.small_seed"))
     return tuple(notes)
 
 
@@ -82,18 +83,15 @@ def columns_at_release(system: System) -> Floats:
     return out
 
 
-def _piled_up(system: System) -> list[str]:
+def _piled_up(system: System) -> list[Note]:
     """Say where many noised values were held at a limit: what lies behind is taken from a normal tail."""
     if system.noise is None:
         return []
-    arrays, said = system.noise.arrays, []
+    arrays, said = system.noise.arrays, list[Note]()
     tails = arrays.interval & (np.isinf(arrays.cell_lower) | np.isinf(arrays.cell_upper))
     for name, share in zip(system.noise.names, tails.mean(axis=0), strict=True):
         if share > PILED_UP:
-            said.append(
-                f"{share:.0%} of the values of {name!r} were held at the limits of their noise: what lies behind them "
-                "is taken from the tails of a normal law, so that the answer rests on it where the column is skewed"
-            )
+            said.append(Note("analysis.values_at_limits", {"name": name, "share": float(share)}))
     return said
 
 
@@ -115,8 +113,8 @@ def _collinear(design: Floats, names: tuple[str, ...]) -> None:
     )
 
 
-def _groups(system: System) -> list[str]:
-    found = []
+def _groups(system: System) -> list[Note]:
+    found = list[Note]()
     for factor in system.factors:
         sizes = np.bincount(factor.codes, minlength=len(factor.labels))
         single = int((sizes == 1).sum())
@@ -126,50 +124,31 @@ def _groups(system: System) -> list[str]:
                 "leave the term out"
             )
         if single:
-            verbs = ("has", "it tells") if single == 1 else ("have", "they tell")
-            found.append(
-                f"{single:,} of {len(sizes):,} groups of {factor.name} {verbs[0]} one record: {verbs[1]} little about "
-                "differences between groups"
-            )
+            figures = {"factor": factor.name, "single": single, "groups": len(sizes)}
+            found.append(Note("analysis.single_groups", figures))
         if len(sizes) < 5:
-            found.append(f"{factor.name} has {len(sizes)} groups: the sd of their effects rests on its prior")
+            found.append(Note("analysis.few_groups", {"factor": factor.name, "groups": len(sizes)}))
     return found
 
 
-def _missing_notes(system: System, release: Release) -> list[str]:
+def _missing_notes(system: System, release: Release) -> list[Note]:
     """Say of every column, noised or not, how many of its values were not released and are drawn."""
-    found = []
+    found = list[Note]()
     if system.counted is not None:
-        count = int((~system.counted).sum())
-        who = (
-            "1 record without a response informs"
-            if count == 1
-            else f"{count:,} records without a response inform"
-        )
-        found.append(f"{who} the covariate model alone")
+        found.append(Note("analysis.unanswered_records", {"count": int((~system.counted).sum())}))
     for j, variable in enumerate(system.variables):
         unknown, name = system.unknown[:, j], variable.name
         missing = unknown & system.missing[:, j] if system.missing is not None else np.zeros_like(unknown)
         coded = unknown & ~missing
         if name in release.table.schema:  # what noise, classes and coarse units hide is said elsewhere
             coded &= np.isin(release.table.status(name), (TOP_CODED, BOTTOM_CODED))
-        said = [
-            f"{cells.sum():,} {what} value{'s' if cells.sum() > 1 else ''} ({_share(float(cells.mean()))})"
-            for what, cells in (("missing", missing), ("coded", coded))
-            if cells.any()
-        ]
-        if said:
-            verb = "is" if (missing | coded).sum() == 1 else "are"
-            found.append(f"{name}: {' and '.join(said)} {verb} drawn with the rest")
+        if (missing | coded).any():
+            counts = {"missing": int(missing.sum()), "coded": int(coded.sum()), "records": len(unknown)}
+            found.append(Note("analysis.unknown_values", {"name": name, **counts}))
     return found
 
 
-def _share(share: float) -> str:
-    """Write a share in percent, one that is not nothing as such."""
-    return f"{share:.0%}" if share >= 0.01 else "less than 1%"
-
-
-def _separation_notes(system: System, design: Floats, counted: Bools) -> list[str]:
+def _separation_notes(system: System, design: Floats, counted: Bools) -> list[Note]:
     """Say where a column of a binary model splits the responses without overlap."""
     if system.interest.family not in (PROBIT, LOGIT, ORDERED):
         return []
@@ -179,10 +158,7 @@ def _separation_notes(system: System, design: Floats, counted: Bools) -> list[st
         for name, column in zip(system.interest.names, design[counted].T, strict=True)
         if np.ptp(column) > 0 and _splits(column, y)
     ]
-    return [
-        f"{name} separates the responses (no overlap, as released): its coefficient rests on its prior"
-        for name in split
-    ]
+    return [Note("analysis.separation", {"name": name}) for name in split]
 
 
 def _splits(column: Floats, y: Floats) -> bool:
@@ -192,11 +168,11 @@ def _splits(column: Floats, y: Floats) -> bool:
     return bool(low.max() < high.min() or high.max() < low.min())
 
 
-def _weak(system: System) -> list[str]:
+def _weak(system: System) -> list[Note]:
     """Say where the noise is larger than the signal."""
     if system.noise is None:
         return []
-    found = []
+    found = list[Note]()
     count = (
         system.interest.response if system.is_count_unknown else -1
     )  # its law is known: it is no predictor
@@ -209,10 +185,6 @@ def _weak(system: System) -> list[str]:
             continue
         reliability = 1 - (noise / total) ** 2
         if reliability < WEAK:
-            share = f"{max(reliability, 0.0):.0%}"
-            name = system.variables[j].name
-            found.append(
-                f"{name}: the noise is larger than the signal (about {share} of the released variance is true): "
-                "what depends on it is weakly identified and leans on the priors"
-            )
+            figures = {"name": system.variables[j].name, "reliability": max(reliability, 0.0)}
+            found.append(Note("analysis.weak_signal", figures))
     return found

@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ..errors import BadPlan, raise_all
+from ..notes import Note
+from ..words.phrases import name_list
 from .expressions import Binary, Node, Unary
 from .formulas.expression_trees import refs
 from .priors import Priors
 from .results.draws import Draws
-from .results.words import name_list
 from .system import System
 
+# Notes that name coefficients which rest on their priors, or the columns that these are of
+ON_PRIORS = ("analysis.separation", "analysis.joint_separation", "analysis.weak_signal")
 # Of the largest singular value: below it normal equations lose the digits that tell columns apart
 NEARLY = 5e-7
 NEARLY_PRIOR = 0.5  # of the sd of a prior: draws that spread as widely have learned little
@@ -118,7 +121,9 @@ def check_errors(system: System, errors: Mapping[str, float]) -> None:
             )
 
 
-def resting_on_priors(system: System, priors: Priors, draws: Draws, notes: Sequence[str]) -> tuple[str, ...]:
+def resting_on_priors(
+    system: System, priors: Priors, draws: Draws, notes: Sequence[Note]
+) -> tuple[Note, ...]:
     """Say which coefficients the file hardly informs: their draws spread nearly as widely as their priors.
 
     A level that nobody behind the noise has, or a column that noise has drowned. Coefficients whose priors the user
@@ -129,14 +134,15 @@ def resting_on_priors(system: System, priors: Priors, draws: Draws, notes: Seque
     names = system.interest.names
     sds = draws.values[:, :, : len(names)].std(axis=(0, 1))
     own = plan_of(system, priors).priors[-1].sd
-    found = [
+    named = {name for note in notes if note.code in ON_PRIORS for name in _names_of(note)}
+    found = tuple(
         name
         for name, sd, prior in zip(names, sds, own, strict=True)
-        if sd > NEARLY_PRIOR * prior
-        and name not in priors.coefficients
-        and not any(name in note and "prior" in note for note in notes)
-    ]
-    if not found:
-        return ()
-    rest = "rests on its prior" if len(found) == 1 else "rest on their priors"
-    return (f"{name_list(found)} {rest}: the released records hardly say anything of it",)
+        if sd > NEARLY_PRIOR * prior and name not in priors.coefficients and name not in named
+    )
+    return (Note("analysis.prior", {"names": found}),) if found else ()
+
+
+def _names_of(note: Note) -> tuple[str, ...]:
+    """Return the coefficients or columns that a note names."""
+    return (note.figures["name"],) if "name" in note.figures else note.figures["names"]

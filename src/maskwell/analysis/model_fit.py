@@ -13,12 +13,13 @@ import numpy as np
 
 from ..errors import BadPlan, MaskwellError, MaskwellWarning, nearest
 from ..masking import Masking, Release
+from ..notes import Note
 from ..table import Table
 from .expressions import ONE, Binary, Number
 from .model import FAMILY, ModelRequest, as_if_true, build, read_formula
 from .priors import Priors
 from .progress import Bar, Lines, check_progress, progress_reporter
-from .results.draws import Draws
+from .results.draws import FASTER, Draws
 from .results.summary import Diagnostics
 from .samplers.chains import ChainSettings
 from .system import ORDERED, Effects, Floats, System
@@ -152,7 +153,7 @@ def fit(
 
         notes = (*notes, *resting_on_priors(system, chosen.priors, draws, notes))
     if beside is not None and Diagnostics.of(beside).failing:
-        notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
+        notes = (*notes, Note("analysis.unadjusted_unconverged"))
     return _posterior(asked, system, draws, beside, (*ready.left_out, *notes))
 
 
@@ -163,14 +164,14 @@ class _Ready:
     asked: ModelRequest
     system: System
     release: Release
-    left_out: tuple[str, ...]
-    notes: tuple[str, ...]
+    left_out: tuple[Note, ...]
+    notes: tuple[Note, ...]
 
 
 def _ready(formula: str, release: Release, about: tuple[int, bool, dict[str, float]], missing: str) -> _Ready:
     """Read a formula on a release and make the model; refuse whatever cannot be fitted."""
     parsed, seen = read_formula(formula, release)
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Note, ...] = ()
     if missing == DROP:
         from .complete_records import complete
 
@@ -287,10 +288,10 @@ def sample(system: System, options: FitOptions, seed: np.random.SeedSequence) ->
         _tell(system, options, options.draws)
         show = None if isinstance(options.progress, bool) else options.progress
         found = run(system, options.priors, _chain_settings(options, options.draws), seed, show)
-    return _with_remedy(found, system, options.sampler)
+    return _with_faster_sampler(found, system, options.sampler)
 
 
-def _with_remedy(draws: Draws, system: System, sampler: str) -> Draws:
+def _with_faster_sampler(draws: Draws, system: System, sampler: str) -> Draws:
     """Note with draws of the Gibbs sampler that do not do which other sampler holds: more draws help less."""
     if (
         sampler != "gibbs"
@@ -298,7 +299,7 @@ def _with_remedy(draws: Draws, system: System, sampler: str) -> Draws:
         or (name := _fastest_sampler(system)) == "gibbs"
     ):
         return draws
-    return replace(draws, info={**draws.info, "remedy": f"take sampler='auto' ({name!r} holds here)"})
+    return replace(draws, info={**draws.info, FASTER: name})
 
 
 def _fastest_sampler(system: System) -> str:
@@ -352,7 +353,7 @@ def sample_naive(system: System, options: FitOptions, seed: np.random.SeedSequen
     return run_gibbs(seen, options.priors, running, seed, told)
 
 
-def check_design(system: System, release: Release, errors: Mapping[str, float]) -> tuple[str, ...]:
+def check_design(system: System, release: Release, errors: Mapping[str, float]) -> tuple[Note, ...]:
     """Refuse designs that cannot be fitted; return notes about what a reader should know."""
     from .design_checks import check_design_columns
     from .identification import check_apart, check_equalities, check_errors
@@ -365,18 +366,19 @@ def check_design(system: System, release: Release, errors: Mapping[str, float]) 
     return (*_response_coding_notes(system), *separated_together(system, notes), *notes)
 
 
-def _response_coding_notes(system: System) -> tuple[str, ...]:
+def _response_coding_notes(system: System) -> tuple[Note, ...]:
     """Say how a category that is the response is read: which level counts as 1, or in which order they are."""
     response = system.variables[system.interest.response]
     if not response.levels or response.base is not None:
         return ()
     if system.interest.family == ORDERED:
-        return (f"{response.name} is taken in the order {', '.join(response.levels)}",)
-    return (f"{response.levels[-1]} of {response.name} counts as 1, {response.levels[0]} as 0",)
+        return (Note("analysis.response_order", {"name": response.name, "levels": response.levels}),)
+    levels = {"one": response.levels[-1], "zero": response.levels[0]}
+    return (Note("analysis.response_levels", {"name": response.name, **levels}),)
 
 
 def _posterior(
-    asked: ModelRequest, system: System, draws: Draws, beside: Draws | None, notes: tuple[str, ...]
+    asked: ModelRequest, system: System, draws: Draws, beside: Draws | None, notes: tuple[Note, ...]
 ) -> Posterior:
     from .prediction_columns import SystemPredictor
     from .results.posterior import Posterior
@@ -396,7 +398,7 @@ def _posterior(
         predictor=SystemPredictor.of(system, draws, asked.parsed.coded),
     )
     if found.warning is not None:
-        warnings.warn(found.warning, MaskwellWarning, stacklevel=3)
+        warnings.warn(str(found.warning), MaskwellWarning, stacklevel=3)
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .results.words import name_list
+from ..notes import Note, has_code
 from .system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, POISSON, Floats, System
 
 FIRST, MORE, ROUNDS = 5_000, 2_000, 20  # records in the programme at first, added each time, and how often
@@ -19,12 +19,12 @@ NAMED, WIDE = 30, 200
 SMALL, SLIGHT = 1e-5, 1e-6  # gains on average, losses of a record, that rounding may explain
 
 
-def separated_together(system: System, notes: Sequence[str] = ()) -> tuple[str, ...]:
+def separated_together(system: System, notes: Sequence[Note] = ()) -> tuple[Note, ...]:
     """Say where a combination of columns separates the responses, unless the notes say that one alone does."""
     from .design_checks import columns_at_release
 
     interest = system.interest
-    if interest.family == GAUSSIAN or any("separates the responses" in note for note in notes):
+    if interest.family == GAUSSIAN or has_code(notes, "analysis.separation"):
         return ()
     counted = slice(None) if system.counted is None else system.counted
     design, y = columns_at_release(system)[counted], system.state[counted, interest.response]
@@ -32,18 +32,9 @@ def separated_together(system: System, notes: Sequence[str] = ()) -> tuple[str, 
         return ()
     varying = [k for k in range(design.shape[1]) if np.ptp(design[:, k]) > 0]
     involved = _separating_columns(interest.family, design, y, varying) if len(varying) <= NAMED else []
-    what = "zeros from other counts" if interest.family in (POISSON, NEGATIVE_BINOMIAL) else "responses"
-    if not involved:
-        who = "columns of the model together separate"
-    else:
-        names = [interest.names[k] for k in involved]
-        who = f"{names[0]} separates" if len(names) == 1 else f"{name_list(names)} together separate"
-    rest = (
-        "its coefficient rests on its prior"
-        if len(involved) == 1
-        else "their coefficients rest on their priors"
-    )
-    return (f"{who} the {what} (no overlap, as released): {rest}",)
+    names = tuple(interest.names[k] for k in involved)
+    counts = interest.family in (POISSON, NEGATIVE_BINOMIAL)
+    return (Note("analysis.joint_separation", {"names": names, "counts": counts}),)
 
 
 def separates(family: int, design: Floats, y: Floats) -> bool:

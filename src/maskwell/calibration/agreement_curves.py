@@ -13,6 +13,7 @@ from math import isinf, sqrt
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadPlan
+from ..notes import Note
 from ..table import Table
 from ..tolerances import is_real
 from .comparison_setting import INFINITE, ComparisonSetting, make_situation
@@ -25,10 +26,7 @@ if TYPE_CHECKING:
     from ..masking import Mask
 
 FINE_R0 = tuple(round(1 - step / 1000, 3) for step in range(1, 26))  # Moore's future research 2
-TOO_MANY_PAIRS = (
-    f"correct links are not predicted: more than {MOST_PAIRS:,} pairs of targets and other records share a block and "
-    "their closed fields; name largest_target_block"
-)
+TOO_MANY_PAIRS = Note("calibration.too_many_pairs", {"most": MOST_PAIRS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class AgreementCurve:
     disagreeing: int
     points: tuple[CurvePoint, ...]
     floor: CurvePoint
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def table(self) -> pa.Table:
@@ -74,7 +72,7 @@ class AgreementCurve:
             "disagreeing": self.disagreeing,
             "points": [asdict(point) for point in self.points],
             "floor": plain_floor(self.floor),
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __repr__(self) -> str:
@@ -172,7 +170,7 @@ def curve_of(situation: ComparisonSetting, sizes: Sequence[float], disagreeing: 
     )
 
 
-def notes_of(situation: ComparisonSetting, disagreeing: int) -> tuple[str, ...]:
+def notes_of(situation: ComparisonSetting, disagreeing: int) -> tuple[Note, ...]:
     """Return what a steward should know about the figures."""
     crowded = () if disagreeing or situation.pairs is not None else (TOO_MANY_PAIRS,)
     return (*situation.notes, *crowded)

@@ -24,8 +24,9 @@ from ..card import NoiseCard
 from ..errors import BadPlan
 from ..laws import Additive
 from ..masks import CorrelatedNoise
+from ..notes import Note
 from ..table import Floats, Table
-from .bounds import Bounds, IntervalWidening, percent
+from .bounds import Bounds, IntervalWidening
 from .columns import Pieces
 from .scale import groups_apart, has_scale, largest_factor, scale_mask, writable
 from .search import Scales, SearchResult, bisect, bracket, find_weakest
@@ -197,52 +198,45 @@ class HeldBack:
         return largest_within(share_at, start, highest, precision)
 
 
-def held_back_notes(held: HeldBack, factor: float) -> tuple[str, ...]:
+def held_back_notes(held: HeldBack, factor: float) -> tuple[Note, ...]:
     """Say what one scale for all would have cost, and which columns were held back for that."""
     worst = _worst(held.bounds.widening(writable(scale_mask(held.mask, factor, held.bounds.bench.table))))
     limits = held.whole.limits if held.capped is None else held.capped.limits
     less, more = _names(held, [i for i in held.used if limits[i] < factor]), _names(held, held.others)
-    said = (
-        f"one scale for all, {factor:.3g} times the given one, meets the tolerance as well, but leaves "
-        f"{worst.words} in {worst.formula}: less noise in {less}"
-    )
-    return (f"{said}, more in {more}" if more else said, *_apart_notes(held))
+    figures = {"factor": factor, **_widening_figures(worst), "less": less, "more": more}
+    return (Note("calibration.bounded_noise", figures), *_apart_notes(held))
 
 
-def trade_off_notes(held: HeldBack, found: TradeOff) -> tuple[str, ...]:
+def trade_off_notes(held: HeldBack, found: TradeOff) -> tuple[Note, ...]:
     """Say that no noise meets both, and what is to be had on either side."""
-    worst, measure = _worst(found.widening), found.at_tolerance.measure
-    asked = (
-        f"at the risk tolerance the least widening found is {worst.words} in {worst.formula} (at most "
-        f"{percent(worst.at_most)} was asked)"
-    )
-    if found.at_bounds is None:
-        left = "no noise that the plan allows keeps the bounds"
-    else:
-        left = f"the noise that the bounds allow leaves a {measure.name} of {found.at_bounds.said}"
-    both = f"no noise was found that meets both: {asked}; {left}"
-    others = _names(held, held.others)
-    most = f"with {MOST_TIMES:.0f} times the sd of one scale for all in {others}, which no bound names"
-    advice = "allow more widening or more risk, or leave out or code columns; trade_off has both plans, unconfirmed"
-    return (f"{both}, {most}" if others else both, *_apart_notes(held), advice)
+    worst, at_bounds = _worst(found.widening), found.at_bounds
+    figures = {
+        **_widening_figures(worst),
+        "at_most": worst.at_most,
+        "at_bounds": None if at_bounds is None else at_bounds.estimate_figures,
+        "times": MOST_TIMES,
+        "others": _names(held, held.others),
+    }
+    both = Note("calibration.trade_off", figures)
+    return (both, *_apart_notes(held), Note("calibration.trade_off_advice"))
+
+
+def _widening_figures(worst: IntervalWidening) -> dict[str, str | float | None]:
+    return {"formula": worst.formula, "coefficient": worst.coefficient, "wider": worst.finite}
 
 
 def _worst(widening: tuple[IntervalWidening, ...]) -> IntervalWidening:
     return max(widening, key=lambda one: one.share)
 
 
-def _names(held: HeldBack, places: list[int]) -> str:
-    return ", ".join(name for place in places for name in held.whole.masks[place].columns)
+def _names(held: HeldBack, places: list[int]) -> tuple[str, ...]:
+    return tuple(name for place in places for name in held.whole.masks[place].columns)
 
 
-def _apart_notes(held: HeldBack) -> tuple[str, ...]:
+def _apart_notes(held: HeldBack) -> tuple[Note, ...]:
     """Say where correlated noise came apart."""
     groups = [one for one in held.whole.masks if isinstance(one, CorrelatedNoise)]
-    if len(groups) < 2:
-        return ()
-    return (
-        "noise is correlated within the groups that have a scale of their own, and independent between them",
-    )
+    return (Note("calibration.independent_groups"),) if len(groups) > 1 else ()
 
 
 def largest_within(

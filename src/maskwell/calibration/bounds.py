@@ -14,7 +14,10 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadInput, BadPlan, NoLaw, raise_all
+from ..notes import texts
 from ..tolerances import is_real
+from ..words.calibration import widening_phrase
+from ..words.phrases import percent_phrase
 from .scale import writable
 from .trials import Bench
 
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from ..analysis import Forecast
 
 INTERCEPT = "Intercept"
-CLOSED_FORM = "by the asymptotic covariance"  # how a forecast that takes no draw says its method
+# How a forecast that takes no draw says its method
+CLOSED_FORM = ("analysis.forecast_asymptotic", "analysis.forecast_without_noise")
 HELD = 1 + 1e-9  # rounding
 
 
@@ -48,7 +52,7 @@ class Bound:
         raise_all(problems, BadPlan)
 
     def __str__(self) -> str:
-        return f"no interval of {self.formula} wider by more than {percent(self.at_most)}"
+        return f"no interval of {self.formula} wider by more than {percent_phrase(self.at_most)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the bound as plain data."""
@@ -83,9 +87,12 @@ class IntervalWidening:
     @property
     def words(self) -> str:
         """How much wider, in words."""
-        if not isfinite(self.largest):
-            return f"{self.coefficient} is lost"
-        return f"{self.coefficient} wider by {self.largest:.1%}"
+        return widening_phrase(self.coefficient, self.finite)
+
+    @property
+    def finite(self) -> float | None:
+        """How much wider; nothing where that has no end."""
+        return self.largest if isfinite(self.largest) else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return figures only; a widening without end is nothing."""
@@ -93,7 +100,7 @@ class IntervalWidening:
             "formula": self.formula,
             "family": self.family,
             "at_most": self.at_most,
-            "largest": self.largest if isfinite(self.largest) else None,
+            "largest": self.finite,
             "coefficient": self.coefficient,
             "error": self.error if isfinite(self.error) else None,
             "met": self.met,
@@ -127,12 +134,13 @@ class Bounds:
                     f"the bound on {bound.formula} cannot be kept: {why}" for why in refusal.problems
                 ]
                 continue
-            methods.append(found.method)
+            if found.method is not None:
+                methods.append(found.method)
             if not found.widening:
-                reason = "; ".join(found.notes)
+                reason = "; ".join(texts(found.notes))
                 problems.append(f"the bound on {bound.formula} cannot be kept, it has no forecast: {reason}")
         raise_all(problems, BadPlan)
-        closed = all(method.startswith((CLOSED_FORM, "no noise")) for method in methods)
+        closed = all(method.code in CLOSED_FORM for method in methods)
         return cls(bench, bounds, tuple(columns), closed)
 
     def __bool__(self) -> bool:
@@ -159,11 +167,6 @@ class Bounds:
     def users(self, columns: Sequence[str]) -> frozenset[int]:
         """Return which bounds' models use some of these columns."""
         return frozenset(i for i, used in enumerate(self.columns) if used & set(columns))
-
-
-def percent(share: float) -> str:
-    """Say a share that was asked for, without figures that nobody asked for: 30%."""
-    return f"{100 * share:.4g}%"
 
 
 def _check_bounds(given: Any) -> tuple[Bound, ...]:

@@ -16,6 +16,7 @@ from ..attacks.targets import sample_size
 from ..errors import BadPlan
 from ..keys import Key
 from ..masks import Chain
+from ..notes import Note
 from ..table import Table
 from ..tolerances import MaxRate
 from .bounded_noise import HeldBack, TradeOff, held_back_notes, trade_off_notes
@@ -46,13 +47,6 @@ if TYPE_CHECKING:
 
 RAISED = 0.05  # by which share the scale is raised where it is not confirmed; twice that the second time, and so on
 MOST_ATTEMPTS = 12  # at confirming a scale
-LITTLE_GAIN = (
-    "scales for each column saved no more than the precision of the scale: one scale for all is kept"
-)
-FOR_BOUNDS = "scales for each column are chosen for the bounds, not for the objective of per_column"
-UNCONFIRMED = (
-    "more noise was held back by the bounds: take more draws, or allow a little more of risk or widening"
-)
 SEARCH = Search()
 FIFTEEN_PERCENT = MaxRate(0.15)  # Moore's conjecture 5
 
@@ -250,7 +244,8 @@ def _search(bench: Bench, terms: Terms, mask: Any, pieces: Pieces | None, bounds
         held = HeldBack(scales, bounds, mask, found.trial)
         if not bounds.hold(found.trial.mask):
             within = held.weakest(terms.precision)
-            notes = (*found.notes, *within.notes, *(() if pieces is None else (FOR_BOUNDS,)))
+            spared = () if pieces is None else (Note("calibration.bounds_not_objective"),)
+            notes = (*found.notes, *within.notes, *spared)
             is_monotone = found.is_monotone and within.is_monotone
             within = SearchResult(within.trial, is_monotone, tuple(dict.fromkeys(notes)))
             return replace(common, found=within, mask_at=held.at, largest=inf, held=held, is_held=True)
@@ -269,7 +264,8 @@ def _spread(common: _Outcome, pieces: Pieces, terms: Terms) -> _Outcome:
         scales = replace(scales, is_met=lambda trial: is_met(trial) and bounds.hold(trial.mask))
     best, columns = spread_over_columns(scales, found.trial, pieces, terms.precision)
     if columns.gain <= 2 * terms.precision:
-        return replace(common, found=replace(found, notes=(*found.notes, LITTLE_GAIN)), columns=columns)
+        kept = replace(found, notes=(*found.notes, Note("calibration.little_gain")))
+        return replace(common, found=kept, columns=columns)
     mask_at = best.pieces.at if held is None else _within(held, best.pieces.at, held.at)
     found = replace(found, trial=best.trial)
     return replace(common, found=found, mask_at=mask_at, largest=inf, columns=columns)
@@ -292,7 +288,7 @@ class _Confirmation:
     mask: Any
     trial: Trial | None
     attempts: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmation:
@@ -304,7 +300,8 @@ def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmation:
     for attempt in range(1, MOST_ATTEMPTS + 1):
         trial = bench.run(mask, factor, f"confirmation {attempt}", terms.confirmation)
         if trial.bound(level_of(attempt, terms.level)) <= 0:
-            raised = () if attempt == 1 else (_raised_scale_note(attempt),)
+            figures = {"times": attempt - 1, "share": RAISED}
+            raised = () if attempt == 1 else (Note("calibration.raised_scale", figures),)
             return _Confirmation(mask, trial, attempt, raised)
         following = min(factor * (1 + RAISED * attempt), outcome.largest)
         try:
@@ -315,31 +312,32 @@ def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmation:
         if following == factor or raised_mask == mask:
             break
         mask, factor = raised_mask, following
-    note = (
-        "no scale was confirmed: fresh draws exceeded the tolerance, or came too near to it, at every attempt"
-    )
-    return _Confirmation(None, trial, attempt, (note,))
+    return _Confirmation(None, trial, attempt, (Note("calibration.no_confirmation"),))
 
 
-def _out_of_reach(outcome: _Outcome) -> str:
+def _out_of_reach(outcome: _Outcome) -> Note:
     """Say how far it was looked, and whether more noise or more draws would help."""
-    ends = f"no scale up to {outcome.scales.trials[-1].factor:.4g} times the given one meets the tolerance"
-    if any(trial.excess.mean() <= 0 for trial in outcome.scales.trials):
-        return f"{ends} beyond doubt: the draws and targets are too few to tell; take more confirmations"
-    if outcome.scales.trials[-1].factor >= outcome.largest:
-        return f"{ends}, which is the largest that this mask has: take another mask"
-    if not outcome.scales.has_fallen():
-        return f"{ends}; so little noise makes no difference at all: start from a larger scale"
-    if outcome.scales.still_falls():
-        return f"{ends}; the risk still falls: start from a larger scale"
-    return f"{ends}, and there the risk no longer falls: more noise of this kind does not help"
+    trials = outcome.scales.trials
+    factor = trials[-1].factor
+    if any(trial.excess.mean() <= 0 for trial in trials):
+        code = "calibration.too_few_draws"
+    elif factor >= outcome.largest:
+        code = "calibration.largest_scale"
+    elif not outcome.scales.has_fallen():
+        code = "calibration.no_effect"
+    elif outcome.scales.still_falls():
+        code = "calibration.falling_risk"
+    else:
+        code = "calibration.constant_risk"
+    return Note(code, {"factor": factor})
 
 
 def _notes(
     first: Trial, outcome: _Outcome, confirmed: _Confirmation, trade_off: TradeOff | None
-) -> list[str]:
+) -> list[Note]:
     """Say who took no part, how the scale was found and confirmed, and what to think of it."""
-    left_out = [f"{name} took no part: {why}" for name, why in first.refused.items()]
+    refused = first.refused.items()
+    left_out = [Note("calibration.idle_intruder", {"name": name, "reason": why}) for name, why in refused]
     said = [*left_out, *outcome.found.notes, *confirmed.notes, *_remarks(confirmed, outcome)]
     if outcome.held is None:
         return said
@@ -347,31 +345,18 @@ def _notes(
         return [*said, *trade_off_notes(outcome.held, trade_off)]
     raised_to = outcome.held_back_at(confirmed.trial)
     said += () if raised_to is None else held_back_notes(outcome.held, raised_to)
-    return [*said, UNCONFIRMED] if confirmed.mask is None else said
+    return said if confirmed.mask is not None else [*said, Note("calibration.no_confirmation_in_bounds")]
 
 
-def _remarks(confirmed: _Confirmation, outcome: _Outcome) -> list[str]:
+def _remarks(confirmed: _Confirmation, outcome: _Outcome) -> list[Note]:
     """Say what a mean h hides, where there is no ratio, and where scales for each column did not keep their promise."""
-    trial, columns, said = confirmed.trial, outcome.columns, []
+    trial, columns, said = confirmed.trial, outcome.columns, list[Note]()
     if trial is not None and not (trial.numerators.any() or trial.denominators.any()):
-        said.append("no link was claimed in any draw, so that there is no ratio: that is taken as met")
+        said.append(Note("calibration.no_claims"))
     if trial is not None and trial.at_zero is not None and trial.measure.at_least:
-        said.append(
-            f"a mean hides: with this mean h, {trial.at_zero:.1%} of the targets are taken for themselves (h = 0); "
-            "ProbH does not hide them"
-        )
+        said.append(Note("calibration.mean_h", {"at_zero": trial.at_zero}))
     if columns is None or trial is None or trial.loss is None:
         return said
     if columns.gain > 0 and trial.loss >= columns.before and isinstance(trial.mask, Chain):
-        said.append(
-            "confirmed on fresh draws, scales for each column cost no less than one scale for all did in the search: "
-            "what they seemed to save was luck; take more replicates, or leave per_column out"
-        )
+        said.append(Note("calibration.no_gain_on_fresh_draws"))
     return said
-
-
-def _raised_scale_note(attempt: int) -> str:
-    first = "the scale that the search found was not confirmed on fresh draws"
-    if attempt == 2:
-        return f"{first}: raised by {RAISED:.0%}, and confirmed on others"
-    return f"{first}: raised {attempt - 1} times, by {RAISED:.0%} first and more each time, and confirmed on others"

@@ -7,7 +7,7 @@ IV). Made once by `critical_noise`, `agreement_curve` and `relaxed_code`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from ..laws import Additive
 from ..laws.transform import on_unit
 from ..masking import Setting
 from ..masks import CorrelatedNoise, IndependentNoise
+from ..notes import Note
 from ..table import Floats, Table
 from .agreement_chance import Bools, Ints, Sum, chances_of_most, noise_boxes, restrict_law
 from .full_agreement import AgreeingPairs, find_pairs, tie_shares
@@ -64,7 +65,7 @@ class ComparisonSetting:
     low: Floats
     high: Floats
     blocks: tuple[Ints, Ints]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     @cached_property
     def places(self) -> list[int]:
@@ -137,7 +138,7 @@ def make_situation(
     if not len(targets):
         raise BadPlan("the table has no records, so that nobody is a target")
     known = table if len(targets) == len(table) else table.take(targets)
-    compared, notes = attack.compared(known, table)
+    compared, remarks = attack.compared(known, table)
     mask, said = (mask, []) if mask is not None else _usual_mask(table, compared.fields)
     masked = _masked_fields(mask, table, compared.fields, attack)
     low, high = compared.bounds(compared.known)
@@ -154,7 +155,7 @@ def make_situation(
         low=low,
         high=high,
         blocks=attack.blocks_of(known, table),
-        notes=(*notes, *said, *_attack_notes(attack)),
+        notes=(*_remark_notes(remarks), *said, *_attack_notes(attack)),
     )
 
 
@@ -171,24 +172,28 @@ def _check_linkage(attack: Any) -> Linkage:
     return attack
 
 
-def _attack_notes(attack: Linkage) -> list[str]:
+def _remark_notes(remarks: Iterable[Note | str]) -> list[Note]:
+    """Return what the attack says of its fields as notes, also where it says that in words."""
+    return [
+        one if isinstance(one, Note) else Note("calibration.comparison_remark", {"text": one})
+        for one in remarks
+    ]
+
+
+def _attack_notes(attack: Linkage) -> list[Note]:
     """Say where the attack goes further than what is predicted."""
     usual = attack.assignment == "best" and attack.cut_offs is None and attack.claims == "re-identifications"
-    return (
-        []
-        if usual
-        else ["correct links are predicted for best links that agree on all fields, claimed alone"]
-    )
+    return [] if usual else [Note("calibration.predicted_links")]
 
 
-def _usual_mask(table: Table, fields: tuple[str, ...]) -> tuple[Any, list[str]]:
+def _usual_mask(table: Table, fields: tuple[str, ...]) -> tuple[Any, list[Note]]:
     """Return Kim's noise on the fields that it can touch, and what it cannot."""
     numbers = [name for name in fields if table.schema[name].is_number]
     able = [name for name in numbers if not np.isnan(table.floats(name)).all()]
     if not able:
         raise BadPlan("no field that the intruder compares holds an open number, so noise can change nothing")
-    left = [name for name in fields if name not in able]
-    notes = [f"not masked, so that the true record always agrees on them: {', '.join(left)}"] if left else []
+    left = tuple(name for name in fields if name not in able)
+    notes = [Note("calibration.unmasked_fields", {"columns": left})] if left else []
     return CorrelatedNoise(tuple(able), sd_ratio=1.0), notes
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import BadPlan
+from ..notes import Note
 from ..table import Table
 from ..tolerances import is_real
 from .agreement_chance import Sum
@@ -71,7 +72,7 @@ class CriticalNoise:
     moore: MooreNoise
     curve: AgreementCurve
     is_monotone: bool
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def closed_form(self) -> dict[str, float]:
@@ -98,7 +99,7 @@ class CriticalNoise:
             "is_monotone": self.is_monotone,
             "moore": self.moore.to_dict(),
             "curve": self.curve.to_dict()["points"],
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __repr__(self) -> str:
@@ -177,13 +178,13 @@ def critical_noise(
 class _Found:
     sd_ratio: float
     is_monotone: bool = True
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def _find(situation: ComparisonSetting, disagreeing: int, tolerated: float, floor: float) -> _Found:
     """Search upwards for the first size that is enough; where agreement does not fall throughout, in small steps."""
     if not (situation.is_open.sum(axis=1) > disagreeing).any():
-        return _Found(0.0, notes=("no target has open values enough for noise to make it disagree",))
+        return _Found(0.0, notes=(Note("calibration.no_open_values"),))
 
     def agreeing(size: float) -> Sum:
         return situation.agreeing(size, disagreeing)
@@ -191,18 +192,15 @@ def _find(situation: ComparisonSetting, disagreeing: int, tolerated: float, floo
     limit = floor + tolerated
     trace, enough = _climb(situation, agreeing, limit, COARSE)
     is_monotone = _falls(trace)
-    notes: list[str] = []
+    notes: list[Note] = []
     if not is_monotone:
         trace, enough = _climb(situation, agreeing, limit, FINE)
-        notes.append(
-            f"agreement does not fall throughout as the noise grows: searched in {FINE} steps a decade"
-        )
+        notes.append(Note("calibration.rising_agreement", {"steps": FINE}))
     if any(one.value - one.error > limit for size, one in trace.items() if size > enough):
-        notes.append("beyond the critical noise agreement rises above the tolerance again")
+        notes.append(Note("calibration.agreement_beyond"))
     below = max((size for size in trace if size < enough), default=None)
     if below is None:
-        why = "" if enough == LOWEST else " (less would be lost in the units of the columns)"
-        notes.append(f"the least noise that was tried is enough: c = {enough:g}{why}")
+        notes.append(Note("calibration.least_size", {"sd_ratio": enough, "units": enough != LOWEST}))
         return _Found(enough, is_monotone, tuple(notes))
     return _Found(_root(agreeing, limit, below, enough), is_monotone, tuple(notes))
 

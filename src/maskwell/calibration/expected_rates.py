@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import BadPlan
 from ..keys import Key
 from ..masking.protocol import is_mask
+from ..notes import Note
 from ..table import Table
 from .estimates import Estimate
 from .measures import ALL, Measure, MeasureCounts, below_measure, count_links, mean_h_measure, rate_measure
@@ -62,7 +63,7 @@ class ExpectedRisk(Mapping[str, ExpectedFigures]):
         over: str,
         replicates: int,
         figures: Mapping[str, ExpectedFigures],
-        notes: tuple[str, ...],
+        notes: tuple[Note, ...],
     ) -> None:
         self.mask, self.over, self.replicates, self.notes = mask, over, replicates, notes
         self._figures = dict(figures)
@@ -91,7 +92,7 @@ class ExpectedRisk(Mapping[str, ExpectedFigures]):
                 name: {what: one.to_dict() for what, one in figures.named().items()}
                 for name, figures in self.items()
             },
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __repr__(self) -> str:
@@ -148,7 +149,10 @@ def expected_risk(
         for name, risk in risks.items():
             found.setdefault(name, []).append(count_links(risk, table, over))
     figures = {name: _figures(counts, int(below)) for name, counts in found.items()}
-    return ExpectedRisk(mask, over, count, figures, tuple(f"{name}: {why}" for name, why in refused.items()))
+    notes = [
+        Note("calibration.refused_intruder", {"name": name, "reason": why}) for name, why in refused.items()
+    ]
+    return ExpectedRisk(mask, over, count, figures, tuple(notes))
 
 
 def _figures(counts: list[MeasureCounts], below: int) -> ExpectedFigures:

@@ -20,6 +20,7 @@ from ..attacks.protocol import Ints
 from ..errors import BadPlan
 from ..table import Floats, Table
 from ..tolerances import ExpectedH, MaxRate, ProbH, Ratio
+from ..words.calibration import measured_error, measured_figure
 from .estimates import Ends, Estimate, Pair, ends_of_mean, ends_of_ratio, ends_of_share
 from .outlier_share import worst_tenth
 
@@ -106,11 +107,11 @@ class Measure:
 
     def shown(self, figure: float) -> str:
         """Return a figure as text."""
-        return f"{figure:.2%}" if self.is_share else f"{figure:.4g}"
+        return measured_figure(figure, self.is_share)
 
     def shown_error(self, se: float) -> str:
         """Return a standard error as text."""
-        return f"{se:.2%}" if self.is_share else f"{se:.2g}"
+        return measured_error(se, self.is_share)
 
 
 def rate_measure(limit: float = np.inf) -> Measure:

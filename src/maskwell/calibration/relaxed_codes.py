@@ -18,6 +18,7 @@ import numpy as np
 from ..attacks.agreement import Relative
 from ..errors import BadInput, BadPlan, nearest, raise_all
 from ..laws.transform import on_unit
+from ..notes import Note
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED, Column
 from ..table import Floats, Table
 from .agreement_curves import TOO_MANY_PAIRS, check_sizes
@@ -69,7 +70,7 @@ class RelaxedCode:
     moore: float
     moore_consistent: float
     figures: tuple[CodeFigure, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def is_needed(self) -> bool:
@@ -81,7 +82,7 @@ class RelaxedCode:
         out = asdict(self)
         for one in (out, *out["figures"]):
             one |= {name: None for name, value in one.items() if isinstance(value, float) and isnan(value)}
-        return out | {"is_needed": self.is_needed}
+        return out | {"is_needed": self.is_needed, "notes": [note.to_dict() for note in self.notes]}
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
@@ -220,7 +221,7 @@ def _situation(
             f"the intruder does not compare column {name!r}, so its code does not matter: name it in fields"
         )
     if situation.pairs is None:
-        raise BadPlan(TOO_MANY_PAIRS)
+        raise BadPlan(str(TOO_MANY_PAIRS))
     return situation
 
 
@@ -290,7 +291,7 @@ def _most_relaxed(
 
 def _risky(
     figures: tuple[CodeFigure, ...], present: CodeFigure, relaxed: float | None, sign: int
-) -> list[str]:
+) -> list[Note]:
     """Say where a code that is less relaxed than the answer is less safe."""
     end = np.inf if relaxed is None else sign * relaxed
     riskier = [
@@ -299,20 +300,18 @@ def _risky(
         if one.code is not None and sign * one.code < end
         if one.correct > present.correct + present.correct_error + one.correct_error
     ]
-    return ["some codes between the present one and the answer are less safe than both"] if riskier else []
+    return [Note("calibration.less_safe_codes")] if riskier else []
 
 
-def _louder(answer: CodeFigure, present: CodeFigure) -> list[str]:
+def _louder(answer: CodeFigure, present: CodeFigure) -> list[Note]:
     """Say what the answer costs: the noise is in proportion to the sd of the values that are open."""
     times = answer.sd / present.sd
-    return [f"the sd ratio stays, so that the noise at the answer has {times:.2f} times the present sd"] * (
-        times != 1
-    )
+    return [Note("calibration.noise_at_answer", {"times": times})] if times != 1 else []
 
 
 def _moore(
     situation: ComparisonSetting, table: Table, name: str, side: str, sd_ratio: float, sd: float
-) -> tuple[float, float, list[str]]:
+) -> tuple[float, float, list[Note]]:
     """Return Moore's formula turned round: with the present sd, and with the sd that the code itself leaves."""
     rule, column, sign = (
         situation.rules[situation.fields.index(name)],
@@ -321,9 +320,9 @@ def _moore(
     )
     other, word = (column.bottom, "bottom") if side == "top" else (column.top, "top")
     if other is None:
-        return nan, nan, [f"Moore's formula needs a {word} code of {name} to count from"]
+        return nan, nan, [Note("calibration.formula_needs_code", {"side": word, "column": name})]
     if not isinstance(rule, Relative) or not rule.ratio > 0:
-        return nan, nan, ["Moore's formula needs a relative agreement rule with a positive ratio"]
+        return nan, nan, [Note("calibration.formula_needs_rule")]
     reach = sd_ratio * ROOT_12 / rule.ratio
     values = np.sort(sign * table.floats(name)[table.status(name) == OPEN])
     values = values[values > sign * other]

@@ -8,9 +8,11 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from ..masks import Chain
+from ..notes import Note
+from ..words.phrases import percent_phrase
 from .bounded_noise import ROUND as BOUNDS
 from .bounded_noise import TradeOff
-from .bounds import IntervalWidening, percent
+from .bounds import IntervalWidening
 from .columns import ColumnScales
 from .measures import ALL, Measure
 from .scale import scale_of, scale_words
@@ -62,7 +64,7 @@ class Calibration:
     columns: ColumnScales | None = None
     widening: tuple[IntervalWidening, ...] = ()
     trade_off: TradeOff | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     sampled: bool = False
 
     @property
@@ -109,7 +111,7 @@ class Calibration:
             "widening": [one.to_dict() for one in self.widening],
             "trade_off": self.trade_off.to_dict() if self.trade_off else None,
             "trace": [trial.to_dict() for trial in self.trace],
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def figure(self) -> Figure:
@@ -147,7 +149,7 @@ class Calibration:
         notes = [
             line
             for note in self.notes
-            for line in wrap(note, 100, initial_indent="  - ", subsequent_indent="    ")
+            for line in wrap(str(note), 100, initial_indent="  - ", subsequent_indent="    ")
         ]
         return [*lines, "", *notes] if notes else lines
 
@@ -184,7 +186,7 @@ class Calibration:
     def _bound_lines(self) -> list[str]:
         """Say each bound's widening; where no noise meets both, that of the plan that meets the tolerance."""
         lines = [
-            f"{one.words} in {one.formula} ({'' if one.met else 'NOT '}at most {percent(one.at_most)})"
+            f"{one.words} in {one.formula} ({'' if one.met else 'NOT '}at most {percent_phrase(one.at_most)})"
             for one in self.widening
         ]
         if self.trade_off is not None:

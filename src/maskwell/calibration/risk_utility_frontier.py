@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import BadPlan
 from ..keys import Key
 from ..masking.protocol import is_mask
+from ..notes import Note, texts
 from ..table import Table
 from ..tolerances import is_real
 from .estimates import Estimate
@@ -78,7 +79,7 @@ class Frontier:
     over: str
     tolerance: Tolerance | None = None
     chosen: FrontierPoint | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def table(self) -> pa.Table:
@@ -111,7 +112,7 @@ class Frontier:
             "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
             "points": [_plain(point) for point in self.points],
             "chosen": None if self.chosen is None else _plain(self.chosen),
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def figure(self) -> Figure:
@@ -149,7 +150,9 @@ class Frontier:
                 f"  {mark}{star}{point.name:<{width}}  {words[id(point)]:<{wide}}  {risk:>22}  {point.loss.mean:>12.4f}"
             )
         said = [
-            line for n in self.notes for line in wrap(n, 100, initial_indent="  - ", subsequent_indent="    ")
+            line
+            for n in self.notes
+            for line in wrap(str(n), 100, initial_indent="  - ", subsequent_indent="    ")
         ]
         return [*lines, *said]
 
@@ -203,17 +206,19 @@ def frontier(
         progress=progress,
     )
     count = search.draws(DRAWS_PER_POINT)
-    points, notes = list[FrontierPoint](), list[str]()
+    points, notes = list[FrontierPoint](), list[Note]()
     for name, mask in named.items():
         found, said = _line_of(bench, name, mask, factors, count)
         points += found
         notes += said
     if not points:
-        raise BadPlan(notes or ["there is no mask in the list"])
+        raise BadPlan(list(texts(notes)) or ["there is no mask in the list"])
     marked = _on_frontier(points, bench.measure.at_least)
     chosen = _least_loss_point(marked) if tolerance is not None else None
     notes += [
-        f"{p.name} is not chosen, because {who} cannot attack it: {' '.join(why.split())}"
+        Note(
+            "calibration.unattacked_mask", {"mask": p.name, "intruder": who, "reason": " ".join(why.split())}
+        )
         for p in points
         for who, why in p.trial.refused.items()
     ]
@@ -255,22 +260,23 @@ def _factors(grid: Any) -> list[float]:
 
 def _line_of(
     bench: Bench, name: str, mask: Mask, factors: list[float], replicates: int
-) -> tuple[list[FrontierPoint], list[str]]:
+) -> tuple[list[FrontierPoint], list[Note]]:
     """Try a mask at all scales that its plan allows; say which it refuses."""
     if not has_scale(mask):
         return [_point(name, bench.run(mask, 1.0, "frontier", replicates))], []
     largest = largest_factor(mask, bench.table)
-    points, notes = [], []
+    points, notes = list[FrontierPoint](), list[Note]()
     for factor in [one for one in factors if one <= largest]:
         try:
             plan = writable(scale_mask(mask, factor, bench.table))
             bench.resolved(plan)
         except BadPlan as refusal:
-            notes.append(f"{name} at {factor:g} times its scale is refused: {refusal.problems[0]}")
+            figures = {"mask": name, "factor": factor, "reason": refusal.problems[0]}
+            notes.append(Note("calibration.refused_scale", figures))
             continue
         points.append(_point(name, bench.run(plan, factor, "frontier", replicates)))
     if any(factor > largest for factor in factors):
-        notes.append(f"{name} cannot grow beyond {largest:.4g} times its scale")
+        notes.append(Note("calibration.largest_growth", {"mask": name, "factor": largest}))
     return points, notes
 
 
@@ -296,12 +302,8 @@ def _least_loss_point(points: list[FrontierPoint]) -> FrontierPoint | None:
     return min(able, key=lambda point: point.loss.mean, default=None)
 
 
-def _notes(tolerance: Tolerance | None, chosen: FrontierPoint | None) -> list[str]:
+def _notes(tolerance: Tolerance | None, chosen: FrontierPoint | None) -> list[Note]:
     if tolerance is None:
         return []
-    if chosen is None:
-        return [f"no point meets the tolerance ({tolerance})"]
-    return [
-        f"chosen (>): least loss within the tolerance ({tolerance}), Monte Carlo error allowed for; chosen because it "
-        "came out well, so confirm it by calibrate"
-    ]
+    code = "calibration.no_point" if chosen is None else "calibration.chosen_point"
+    return [Note(code, {"tolerance": str(tolerance)})]

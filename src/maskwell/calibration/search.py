@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BadPlan
+from ..notes import Note
 from .estimates import quantile
 from .trials import Bench, Trial
 
@@ -25,11 +26,6 @@ STRIDE = 2.0  # factor between scales until one fails and one meets
 BEYOND = 3  # scales tried beyond the one found, a stride apart
 HARDLY = 1 / 3  # of what is tolerated: a rise from there has far to go
 CERTAINTY = 0.01  # the chance that some rise is seen where there is none
-TOO_DEAR = (
-    "the least scale that is within the budget is enough; from {} of the given scale on down, attacks on a draw take "
-    "longer by the table of costs than the budget has (units that are coarse beside the noise), and it is not known "
-    "whether less noise would do: more minutes in [budget] would tell"
-)
 NEGLIGIBLE = 1e-12  # rounding
 MOST_IN_GRID = 24  # scales of a grid
 FINEST_IN_GRID = 2.0**0.25  # factor between scales of a grid
@@ -104,7 +100,7 @@ class SearchResult:
 
     trial: Trial | None
     is_monotone: bool
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def find_weakest(scales: Scales, precision: float, start: float = 1.0) -> SearchResult:
@@ -190,11 +186,13 @@ def _by_grid(scales: Scales, precision: float, rises: tuple[Trial, Trial]) -> Se
         if not scales.is_met(trial):
             break
         meets = trial
-    shown = [f"{trial.measure.shown(trial.figure.mean)} at {trial.factor:.3g}" for trial in rises]
-    note = (
-        f"the risk does not fall throughout as the scale grows ({shown[0]} times the given scale, {shown[1]}): "
-        f"searched by a grid of {len(ordered)} scales for the weakest from which on all larger ones meet the tolerance"
-    )
+    figures = {
+        "means": tuple(trial.figure.mean for trial in rises),
+        "factors": tuple(trial.factor for trial in rises),
+        "is_share": rises[0].measure.is_share,
+        "scales": len(ordered),
+    }
+    note = Note("calibration.rising_risk", figures)
     if meets is None:
         return SearchResult(None, False, (note,))
     below = [trial.factor for trial in ordered if trial.factor < meets.factor]
@@ -212,15 +210,14 @@ def _end_of_grid(scales: Scales) -> float:
     return scales.trials[-1].factor
 
 
-def _least_notes(scales: Scales, fails: float | None, meets: float) -> tuple[str, ...]:
+def _least_notes(scales: Scales, fails: float | None, meets: float) -> tuple[Note, ...]:
     """Say where less noise was not tried, or is refused by the plan."""
     if fails is None:
-        return (
-            f"the least that was tried, {meets:.3g} of the given scale, is enough: hardly any noise is needed",
-        )
+        return (Note("calibration.least_tried", {"factor": meets}),)
     weakest = min(scales.trials, key=lambda trial: trial.factor)
-    if scales.is_met(weakest) and any(factor < meets for factor in scales.too_dear):
-        return (TOO_DEAR.format(f"{max(f for f in scales.too_dear if f < meets):.3g}"),)
+    too_dear = [factor for factor in scales.too_dear if factor < meets]
+    if scales.is_met(weakest) and too_dear:
+        return (Note("calibration.least_in_budget", {"factor": max(too_dear)}),)
     if scales.is_met(weakest):
-        return ("the least scale that the plan allows is enough: less would be refused (lost in a unit)",)
+        return (Note("calibration.least_allowed"),)
     return ()

@@ -25,6 +25,7 @@ from ..errors import BadPlan, MaskwellWarning
 from ..keys import Key
 from ..masking import Masking, Setting, apply
 from ..table import Floats, Table
+from ..words.calibration import EstimateFigures, estimate_phrase
 from .estimates import Estimate, Pair, figure_of, quantile
 from .losses import Loss
 from .measures import ALL, OVER, Measure, MeasureCounts, check_has_h, count_links
@@ -154,9 +155,18 @@ class Trial:
     @property
     def said(self) -> str:
         """The judged figure and its standard error as text; a mean h never without Pr(h = 0)."""
-        error = f"± {self.measure.shown_error(self.figure.se)}" if self.figure.se else "in every draw"
-        shown = f"{self.measure.shown(self.figure.mean)} {error}"
-        return f"{shown}, with Pr(h = 0) = {self.at_zero:.2%}" if self.measure.at_least else shown
+        return estimate_phrase(self.estimate_figures)
+
+    @property
+    def estimate_figures(self) -> EstimateFigures:
+        """The judged figure and its standard error, as notes have them."""
+        return {
+            "measure": self.measure.name,
+            "mean": self.figure.mean,
+            "se": self.figure.se,
+            "is_share": self.measure.is_share,
+            "at_zero": self.at_zero if self.measure.at_least else None,
+        }
 
 
 def trace_table(trials: tuple[Trial, ...]) -> pa.Table:

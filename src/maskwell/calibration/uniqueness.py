@@ -10,7 +10,9 @@ from typing import Any
 
 from ..attacks.fingerprint import floor_of
 from ..errors import BadPlan
+from ..notes import Note
 from ..tolerances import MaxRate, ProbH, Ratio
+from ..words.calibration import least_phrase
 from .measures import ALL, count_links
 from .outlier_share import columns_of
 from .trials import Bench
@@ -55,30 +57,31 @@ def check_floor(tolerance: Any, floor: float, *, certain: bool = True) -> None:
     if least is not None and certain:
         raise BadPlan(
             f"no noise meets this tolerance ({tolerance}): {floor:.2%} of the records judged have a fingerprint of "
-            f"their own (blocks, unmasked columns, missing or coded values), which allows {least}; see "
+            f"their own (blocks, unmasked columns, missing or coded values), which allows {least_phrase(*least)}; see "
             "attack(Fingerprint(), table) for what would remove them, or say floor='report' (--ignore-floor) to "
             "judge the given attacks alone"
         )
 
 
-def floor_notes(tolerance: Any, floor: float) -> tuple[str, ...]:
+def floor_notes(tolerance: Any, floor: float) -> tuple[Note, ...]:
     """Say that the floor lies above the tolerance, where that was not refused."""
     least = _least(tolerance, floor)
     if least is None:
         return ()
-    return (
-        f"judged by the given attacks alone: whoever looks at all that leaves unmasked finds {floor:.2%} of the "
-        f"records judged whatever the noise, which allows {least}",
-    )
+    kind, figure = least
+    return (Note("calibration.floor", {"floor": floor, "kind": kind, "least": figure}),)
 
 
-def _least(tolerance: Any, floor: float) -> str | None:
-    """Say the least figure that the floor allows, where that is above the tolerance."""
+def _least(tolerance: Any, floor: float) -> tuple[str, float | None] | None:
+    """Return the kind of figure and the least that the floor allows, where that is above the tolerance.
+
+    It has no figure where no link can be wrong.
+    """
     match tolerance:
         case MaxRate() if floor > tolerance.max_rate:
-            return f"no rate below {floor:.4g}"
+            return "rate", floor
         case Ratio() if floor > tolerance.max_ratio * (1 - floor):
-            return "no link to be wrong" if floor == 1 else f"no ratio below {floor / (1 - floor):.4g}"
+            return "ratio", None if floor == 1 else floor / (1 - floor)
         case ProbH() if floor > tolerance.at_most:
-            return f"no share below {floor:.4g}"
+            return "share", floor
     return None

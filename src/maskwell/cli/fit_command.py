@@ -132,7 +132,7 @@ def fit(
             None if check is None else _run_cross_check(check, formula, held, {"family": family} | options)
         )
         found = run(formula, held, family=family, chains=chains, **options)
-        told += [*found.notes, *([found.warning] if found.warning else [])]
+        told += map(str, [*found.notes, *([found.warning] if found.warning else [])])
     _print(found, beside, level, as_json)
     if picture is not None:
         from ..analysis.results.plots import draw_fit

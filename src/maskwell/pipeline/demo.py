@@ -149,5 +149,5 @@ def recipients_fit(release: str | Path, survey: Table, *, seed: int | None = Non
         tuple(row.naive for row in rows),
         tuple(row.estimate for row in rows),
         tuple((row.low, row.high) for row in rows),
-        found.warning,
+        None if found.warning is None else str(found.warning),
     )

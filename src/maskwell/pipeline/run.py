@@ -15,7 +15,7 @@ from ..attacks.fingerprint import floor_of
 from ..errors import BadPlan, MaskwellError, MaskwellWarning
 from ..io.spreadsheets import formula_warning
 from ..keys import Key
-from ..notes import Note
+from ..notes import Note, texts
 from ..plan import ReleasePlan
 from .attack_counts import costs_alike
 from .budget import allot_budget
@@ -317,7 +317,9 @@ def _budget_notes(case: MaskingSetting) -> list[Note]:
 
 
 def _unmet(calibration: Calibration) -> str:
-    return "; ".join(["no noise was found that meets the tolerance and the bounds", *calibration.notes[:1]])
+    return "; ".join(
+        ["no noise was found that meets the tolerance and the bounds", *texts(calibration.notes[:1])]
+    )
 
 
 def _calibrated_setting(

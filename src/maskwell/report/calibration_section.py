@@ -91,7 +91,7 @@ def _trace(found: Any) -> Html:
         lambda w: calibration_trace(drawn, limit, names, w),
         table,
     )
-    return Html(chart + html_list(sentence(note) for note in found.notes))
+    return Html(chart + html_list(sentence(str(note)) for note in found.notes))
 
 
 def _round(name: str) -> str:

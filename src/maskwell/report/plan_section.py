@@ -134,9 +134,11 @@ def limits_section(outcome: Any) -> Html:
             )
     unchecked += [sentence(one) for one in (*not_held_words(outcome), *laxer_words(outcome))]
     unchecked += [sentence(one) for one in whole_lines(outcome.after.on_limits())]
-    unchecked += [sentence(note) for note in (*outcome.audit.notes, *outcome.utility.notes)]
+    unchecked += [sentence(str(note)) for note in (*outcome.audit.notes, *outcome.utility.notes)]
     unchecked += [
-        f"Model {model.formula}: {sentence(note)}" for model in outcome.utility.models for note in model.notes
+        f"Model {model.formula}: {sentence(str(note))}"
+        for model in outcome.utility.models
+        for note in model.notes
     ]
     if outcome.masking.card.seeded:
         unchecked.insert(

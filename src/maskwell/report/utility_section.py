@@ -86,7 +86,9 @@ def _model(model: Any, number: int) -> Html:
     rows = coefficients(model)
     title = f"{model.formula} ({model.family})"
     by = f"adjusted by: {model.adjusted_by}" if model.adjusted_by else ""
-    notes = html_list(dict.fromkeys(sentence(note) for note in (by, model.refused, *model.notes) if note))
+    notes = html_list(
+        dict.fromkeys(sentence(str(note)) for note in (by, model.refused, *model.notes) if note)
+    )
     if not rows:
         return part(title, notes)
     table = data_table(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..laws import Classes, Transition
 from ..laws.chain import combined_of
 from ..masking import Masking, Release
+from ..notes import Note
 from ..schema import Column
 from ..table import Floats
 from .correction import NO_CARD, NOTHING, ColumnCorrection, undoings
@@ -88,15 +89,11 @@ def _number(column: Column, sides: TruthAndRelease, undoing: ColumnCorrection) -
     )
 
 
-def _limit_warning(name: str, undoing: ColumnCorrection) -> tuple[str, ...]:
+def _limit_warning(name: str, undoing: ColumnCorrection) -> tuple[Note, ...]:
     """Say so where a correction leans on many values that limits cut off."""
     if undoing.why_not or undoing.at_limit <= MANY:
         return ()
-    return (
-        f"{name}: {undoing.at_limit:.1%} of the released values stand at a limit, which does not tell what they were; "
-        "the corrected mean, sd and correlations lean on them and can be far off, above all where true values lie "
-        "beyond the limit",
-    )
+    return (Note("utility.values_at_limit", {"name": name, "share": undoing.at_limit}),)
 
 
 def _common(column: Column, sides: TruthAndRelease) -> dict[str, Any]:
@@ -154,9 +151,9 @@ def _category(column: Column, sides: TruthAndRelease) -> ColumnUtility:
     shares = _shares(x, sides.weights, count)
     after = _shares(z, sides.weights_after, count)
     corrected, by, why = _undone(column, sides, after)
-    notes = () if is_comparable else ("the true categories have no counterpart in all released ones",)
+    notes = () if is_comparable else (Note("utility.no_counterpart"),)
     if is_comparable and sides.truth.schema[column.name].kind != "category":
-        notes = ("a number released in classes: shares of the classes are compared",)
+        notes = (Note("utility.number_in_classes"),)
     return ColumnUtility(
         **_common(column, sides),
         hellinger=between_shares(shares, after),

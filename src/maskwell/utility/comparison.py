@@ -11,6 +11,7 @@ from ..attacks.class_codes import in_groups
 from ..calibration.losses import il1s
 from ..errors import BadPlan
 from ..masking import Masking
+from ..notes import Note
 from ..schema import OPEN
 from .associations import associations
 from .columns import column_utilities
@@ -74,17 +75,17 @@ def compare(
     return judge_comparison(found)
 
 
-def _reservations(columns: Sequence[ColumnUtility]) -> list[str]:
+def _reservations(columns: Sequence[ColumnUtility]) -> list[Note]:
     """Return what the corrected figures of numbers are to be read with."""
     return [note for column in columns if column.is_number for note in column.notes]
 
 
-def _il1s_or_reason(masking: Masking) -> tuple[float, tuple[str, ...]]:
+def _il1s_or_reason(masking: Masking) -> tuple[float, tuple[Note, ...]]:
     """Return Yancey's IL1s, or why there is none."""
     try:
         return il1s(masking), ()
     except BadPlan:
-        return float("nan"), ("IL1s is not defined: no masked column has values before and after to compare",)
+        return float("nan"), (Note("utility.no_il1s"),)
 
 
 def _correlations(sides: TruthAndRelease, known: dict[str, ColumnCorrection]) -> CorrelationUtility:
@@ -108,29 +109,19 @@ def _centre(sides: TruthAndRelease, name: str) -> float:
     return float(known.mean()) if len(known) else 0.0
 
 
-def _notes(sides: TruthAndRelease) -> list[str]:
+def _notes(sides: TruthAndRelease) -> list[Note]:
     """Say what a reader must know of the comparison itself."""
     found = []
     if sides.subsampled:
-        found.append(
-            "only a subsample is released: it is compared with all records, so chance is in every figure"
-        )
+        found.append(Note("utility.subsample"))
     swapped = sides.masking.card.swapped
     if swapped is not None and swapped.share > 0:
-        found.append(
-            f"{swapped.share:.2%} of the records had values exchanged: columns keep their own figures, correlations "
-            "with columns that were not exchanged are weakened and cannot be corrected"
-        )
-    closed = [column.name for column in sides.columns if _closes(sides, column.name)]
+        found.append(Note("utility.exchanged_values", {"share": swapped.share}))
+    closed = tuple(column.name for column in sides.columns if _closes(sides, column.name))
     if closed:
-        found.append(
-            f"{', '.join(closed)}: values that the truth has open are coded or missing in the release; figures are of "
-            "open values, before and after"
-        )
+        found.append(Note("utility.closed_values", {"columns": closed}))
     if sides.weights is not None:
-        found.append(
-            "columns, correlations and sub-domains are weighted; the propensity score and the models are not"
-        )
+        found.append(Note("utility.weights"))
     return found
 
 

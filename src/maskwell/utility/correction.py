@@ -18,11 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.corrections.noise_moments import MomentPart, noise_mean, noised_columns
+from ..analysis.corrections.noise_moments import (
+    MomentPart,
+    NoMoments,
+    noise_mean,
+    noised_columns,
+    rank_reason,
+)
 from ..card import NoiseCard
-from ..errors import BadPlan, NoLaw
-from ..laws import Additive
+from ..laws import Additive, RankSwapped
 from ..laws.chain import combined_of
+from ..notes import Note
 from ..schema import OPEN
 from ..table import Floats, Table
 from .deconvolution import DeconvolvedMoments, unmix
@@ -97,12 +103,12 @@ def _column_correction(name: str, card: NoiseCard, table: Table, sides: TruthAnd
             if _differs_without_law(name, sides)
             else ColumnCorrection(NOTHING)
         )
+    if isinstance(law, RankSwapped):
+        return ColumnCorrection("", why_not=rank_reason(name))
     try:
         noised = noised_columns(card, table, [name], None)
-    except NoLaw as refusal:
-        return ColumnCorrection("", why_not=_reason(refusal))
-    except BadPlan as refusal:
-        return _estimated_correction(name, law, sides, _reason(refusal))
+    except NoMoments as refusal:  # without its remedy: here it is the figure that is missing, not a fit
+        return _estimated_correction(name, law, sides, refusal.refusals[0].reason)
     if not noised.parts:
         return ColumnCorrection(NOTHING)
     part: MomentPart = noised.parts[0]
@@ -115,11 +121,6 @@ def _differs_without_law(name: str, sides: TruthAndRelease) -> bool:
     swapped = sides.masking.card.swapped
     exchanged = swapped is not None and name in swapped.columns
     return name in sides.touched and not exchanged
-
-
-def _reason(refusal: BadPlan | NoLaw) -> str:
-    """Return a refusal without its remedy: here it is the figure that is missing, not a fit."""
-    return refusal.problems[0].split(", which moments")[0].split(": ")[0]
 
 
 def _estimated_correction(name: str, law: Any, sides: TruthAndRelease, why: str) -> ColumnCorrection:
@@ -193,7 +194,7 @@ class CorrectedFigures:
     """Correlations with the noise taken out, not a number for pairs that the card does not allow it for, and why."""
 
     correlations: Floats
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def corrected_correlations(
@@ -216,11 +217,17 @@ def corrected_correlations(
     found = correlations(covariances, variances)
     found[_moved_apart(sides, names)] = np.nan
     found = np.asarray(np.where(np.abs(found) > 1.5, np.nan, np.clip(found, -1.0, 1.0)))
-    notes = [f"{name}: {known[name].why_not}" for name in names if known[name].why_not]
-    pairs = {
-        pair: why for pair, why in shared.why_not.items() if not any(known[name].why_not for name in pair)
-    }
-    return CorrectedFigures(found, (*notes, *(f"{a} and {b}: {why}" for (a, b), why in pairs.items())))
+    reasons = {name: known[name].why_not for name in names if known[name].why_not}
+    notes = [
+        Note("utility.uncorrected_column", {"name": name, "reason": reason})
+        for name, reason in reasons.items()
+    ]
+    notes += [
+        Note(code, {"first": first, "second": second})
+        for (first, second), code in shared.why_not.items()
+        if first not in reasons and second not in reasons
+    ]
+    return CorrectedFigures(found, tuple(notes))
 
 
 def _shared_noise_covariance(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BadPlan, raise_all
+from ..notes import Note
 from ..table import Floats
 from .figures import overlaps
 from .pairs import TruthAndRelease
@@ -31,14 +32,14 @@ class Domains:
     count: int = 0
     overlap: float = float("nan")
     poor: float = float("nan")
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def domain_means(sides: TruthAndRelease, given: Sequence[str] | None) -> Domains:
     """Compare the means of the touched numbers in every level of the grouping columns."""
     chosen = _grouping_columns(sides, given)
     numbers = [name for name in sides.numbers if name in sides.touched or sides.subsampled]
-    found, notes, small = list[GroupUtility](), list[str](), dict[str, int]()
+    found, notes, small = list[GroupUtility](), list[Note](), dict[str, int]()
     for candidates in chosen:
         for group in candidates:
             some, few = _levels(sides, group, numbers)
@@ -47,16 +48,16 @@ def domain_means(sides: TruthAndRelease, given: Sequence[str] | None) -> Domains
         if found:
             break
     if small:
-        levels = f"{sum(small.values()):,} levels of {', '.join(small)}"
-        notes.append(f"{levels} with fewer than {FEWEST} open records are not compared")
+        figures = {"levels": sum(small.values()), "columns": tuple(small), "least": FEWEST}
+        notes.append(Note("utility.small_levels", figures))
     if not found:
         return Domains(notes=tuple(notes))
     apart = np.array([level.overlap for level in found])
     if len(found) > LISTED:
-        notes.append(f"of {len(found):,} sub-domain means the {LISTED:,} with the least overlap are listed")
+        notes.append(Note("utility.listed_means", {"count": len(found), "listed": LISTED}))
         found = [found[i] for i in np.argsort(apart, kind="stable")[:LISTED]]
     poor = float((apart < POOR).mean())
-    return Domains(tuple(found), len(apart), float(np.nanmean(apart)), poor, tuple(dict.fromkeys(notes)))
+    return Domains(tuple(found), len(apart), float(np.nanmean(apart)), poor, tuple(notes))
 
 
 def _grouping_columns(sides: TruthAndRelease, given: Sequence[str] | None) -> list[tuple[str, ...]]:

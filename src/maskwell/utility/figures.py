@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..notes import Note
 from ..table import Floats
 
 PROBABILITIES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)  # of the quantiles that are told
@@ -134,6 +135,8 @@ def flat(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Return data that JSON can hold: lists and texts, and nothing in place of what is not a finite number."""
+    if isinstance(value, Note):
+        value = value.to_dict()
     if isinstance(value, Mapping):
         return flat(value)
     if isinstance(value, list | tuple | np.ndarray):

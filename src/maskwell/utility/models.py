@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BadPlan
+from ..notes import Note
 from ..table import Floats
 from ..tolerances import is_real
 from .figures import overlaps
@@ -81,7 +82,7 @@ class ModelUtility:
     adjusted_records: int = 0
     at_most_wider: float | None = None
     refused: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def overlap(self) -> tuple[float, ...]:
@@ -122,7 +123,7 @@ class ModelUtility:
         """Return the figures as plain data."""
         from .figures import plain
 
-        derived = ("overlap", "overlap_naive", "off_naive", "off_adjusted", "widening")
+        derived = ("overlap", "overlap_naive", "off_naive", "off_adjusted", "widening", "notes")
         return dict(plain(asdict(self) | {name: getattr(self, name) for name in derived}))
 
 

@@ -39,14 +39,16 @@ RECORDS, CELLS = 50_000, 200_000
 MOST_REPEATS = 40  # draws of the noise of each record
 FALLING = 0.7  # terms that fall more slowly tell nothing of the rest of the series
 SETTLED = 0.02  # a third term beyond this share of the sds of both columns: the series has not settled
-UNSETTLED = "their noise depends too much on the values for its covariance to be told from released ones"
-ON_LOGS = "their noise is on the log scale and depends on the value: its covariance cannot be told"
-NO_MEAN = "their noise on the log scale has no mean"
+# Why there is no covariance: codes of notes
+UNSETTLED = "utility.unsettled_noise"
+ON_LOGS = "utility.noise_on_logs"
+NO_MEAN = "utility.noise_without_mean"
+OF_PART = "utility.noise_of_part"
 
 
 @dataclass(frozen=True)
 class SharedNoise:
-    """The covariance of the noise of each pair, not a number where it cannot be told, and why."""
+    """The covariance of the noise of each pair, not a number where it cannot be told, and why: the code of a note."""
 
     covariances: Floats
     why_not: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -118,7 +120,7 @@ def _add(
 def _of_pair(
     shared: _SharedNoiseLaw, i: int, j: int, moments: PairwiseMoments, at: tuple[int, int]
 ) -> tuple[float, str]:
-    """Return the covariance of the noise of two columns of a law, or why there is none."""
+    """Return the covariance of the noise of two columns of a law, or the code of the reason why there is none."""
     if shared.is_closed(i) and shared.is_closed(j):
         value = closed_form(shared.law, (i, j), moments, at)
         return (value, "") if isfinite(value) else (float("nan"), NO_MEAN)
@@ -272,5 +274,5 @@ def _with_totals(found: SharedNoise, sides: TruthAndRelease, names: Sequence[str
     why = dict(found.why_not)
     for i, j in zip(*np.nonzero(np.tril(lost, -1)), strict=True):
         if (names[i], names[j]) not in why:
-            why.setdefault((names[j], names[i]), "the noise of a part cannot be told")
+            why.setdefault((names[j], names[i]), OF_PART)
     return SharedNoise(np.where(lost, np.nan, turned), why)

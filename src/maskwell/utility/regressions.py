@@ -21,6 +21,7 @@ from ..analysis.complete_records import without_ends
 from ..analysis.corrections import Forecast, forecast, moment_correction, regression_calibration
 from ..analysis.corrections.design_arrays import CorrectionRequest, arrays, read_formula
 from ..analysis.corrections.glm import OrdinaryFit, family_of, fit_ordinary
+from ..analysis.corrections.interval_forecast import no_forecast
 from ..analysis.corrections.result import reported_estimates
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, MaskwellError, NoLaw, raise_all
@@ -28,6 +29,7 @@ from ..laws import Additive
 from ..laws.chain import combined_of
 from ..masking import Release
 from ..masking.results import Integers
+from ..notes import Note, texts
 from ..schema import OPEN
 from ..table import Floats, Table
 from .models import Model, ModelUtility, floats
@@ -61,7 +63,7 @@ class ModelEstimates:
     errors: tuple[float, ...]
     records: int
     by: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     sample: Integers | None = field(default=None, repr=False)
     plain_errors: tuple[
         float, ...
@@ -84,7 +86,7 @@ def _forecast(sides: TruthAndRelease, model: Model, seed: int) -> Forecast:
         card = with_totals(sides.masking.card, _columns(model, sides.truth))
         return forecast(model.formula, sides.truth, card, family=model.family, seed=seed)
     except REFUSALS as refusal:
-        return Forecast(model.formula, model.family, notes=refusal.problems)
+        return no_forecast(model.formula, model.family, refusal)
 
 
 def check_models(models: Sequence[Model], table: Table) -> None:
@@ -108,9 +110,9 @@ def _utility(sides: TruthAndRelease, model: Model, seed: int) -> ModelUtility:
     try:
         original = _fit_table(model, tables[0], seed)
     except REFUSALS as refusal:
-        why = f"the truth itself cannot be fitted: {'; '.join(refusal.problems)}"
-        return replace(empty, refused=why, notes=(why,))
-    refused, found = "", None
+        why = _refusal_note("utility.no_true_fit", refusal)
+        return replace(empty, refused=str(why), notes=(why,))
+    refused, found = tuple[Note, ...](), None
     try:
         found = _fit_release(sides, model, seed)
         if found.sample is not None:
@@ -119,13 +121,13 @@ def _utility(sides: TruthAndRelease, model: Model, seed: int) -> ModelUtility:
         found = _match_names(found, original)
         original = _comparable(original, found)
     except REFUSALS as refusal:
-        refused = f"no adjusted fit: {'; '.join(refusal.problems)}"
+        refused = (_refusal_note("utility.no_adjusted_fit", refusal),)
     naive, notes = _naive(model, tables[1], original, seed)
     notes = [
         *original.notes,
         *notes,
         *(() if found is None else found.notes),
-        *([refused] if refused else []),
+        *refused,
     ]
     filled = empty if naive is None else replace(empty, naive=naive.estimates, naive_errors=naive.errors)
     if found is not None and not refused:
@@ -137,9 +139,13 @@ def _utility(sides: TruthAndRelease, model: Model, seed: int) -> ModelUtility:
         original=original.estimates,
         original_errors=original.errors,
         records=original.records,
-        refused=refused,
+        refused="".join(texts(refused)),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _refusal_note(code: str, refusal: MaskwellError) -> Note:
+    return Note(code, {"reasons": tuple(refusal.problems)})
 
 
 def _comparable(original: ModelEstimates, found: ModelEstimates) -> ModelEstimates:
@@ -154,11 +160,7 @@ def _comparable(original: ModelEstimates, found: ModelEstimates) -> ModelEstimat
     name = max(ratios, key=lambda one: ratios[one], default="")
     if not name or ratios[name] < UNEQUAL:
         return replace(original, errors=original.plain_errors)
-    said = (
-        f"records scatter unequally about this model: an interval of {name} that allows for it is {ratios[name]:.1f} "
-        "times as wide in the original as one that does not. Those of fit(...) do not, and are compared with the "
-        "latter: by so much they are too narrow, with noise or without"
-    )
+    said = Note("utility.unequal_scatter", {"name": name, "times": ratios[name]})
     return replace(original, errors=original.plain_errors, notes=(*original.notes, said))
 
 
@@ -170,12 +172,12 @@ def _both(sides: TruthAndRelease, sample: Integers) -> tuple[Table, Table]:
 
 def _naive(
     model: Model, table: Table, original: ModelEstimates, seed: int
-) -> tuple[ModelEstimates | None, list[str]]:
+) -> tuple[ModelEstimates | None, list[Note]]:
     """Fit the released values as they are, or say why not."""
     try:
         return _match_names(_fit_table(model, table, seed), original), []
     except REFUSALS as refusal:
-        return None, [f"the released values as they are cannot be fitted: {'; '.join(refusal.problems)}"]
+        return None, [_refusal_note("utility.no_naive_fit", refusal)]
 
 
 def _match_names(found: ModelEstimates, original: ModelEstimates) -> ModelEstimates:
@@ -247,7 +249,7 @@ def _fit_release(sides: TruthAndRelease, model: Model, seed: int) -> ModelEstima
         return _calibrated_estimates(model, whole, refusal)
     if len(few) == len(whole):
         return found
-    note = f"fitted to {len(few):,} of {len(whole):,} complete records, all three fits: more would take long here"
+    note = Note("utility.sampled_fit", {"count": len(few), "records": len(whole)})
     return replace(found, notes=(*found.notes, note), sample=records[few])
 
 
@@ -257,7 +259,7 @@ def _calibrated_estimates(model: Model, whole: Release, refusal: MaskwellError) 
         found = regression_calibration(model.formula, whole, family=model.family)
     except (BadPlan, BadInput, NoLaw):
         raise BadPlan(refusal.problems) from None
-    return _of(found, f"fit(...) was refused: {refusal.problems[0]}")
+    return _of(found, Note("utility.calibration_instead", {"reason": refusal.problems[0]}))
 
 
 def _by_moments(model: Model, whole: Release) -> ModelEstimates:
@@ -271,7 +273,7 @@ def _is_gaussian(model: Model) -> bool:
     return family_of(model.family).has_scale
 
 
-def _of(found: Any, *notes: str) -> ModelEstimates:
+def _of(found: Any, *notes: Note) -> ModelEstimates:
     return ModelEstimates(
         found.names, found.estimates, found.standard_errors, found.records, found.method, notes
     )
@@ -288,16 +290,14 @@ def _fit_by_draws(model: Model, release: Release, seed: int) -> ModelEstimates:
             "on its columns, or a simpler model"
         )
     rows = list(found.summary())
-    notes = (
-        [] if found.converged else ["the draws of the adjusted fit are few: its last digits are uncertain"]
-    )
+    notes = () if found.converged else (Note("utility.few_draws"),)
     return ModelEstimates(
         tuple(row.name for row in rows),
         tuple(float(row.estimate) for row in rows),
         tuple(float(row.sd) for row in rows),
         len(release),
         "fit",
-        tuple(notes),
+        notes,
         trusts_model=True,
     )
 
@@ -377,7 +377,7 @@ def _limits_ignored(model: Model, whole: Release, columns: Sequence[str]) -> Mod
         found = _by_moments(model, replace(whole, card=replace(whole.card, laws=tuple(laws))))
     except (BadPlan, NoLaw):
         return None
-    note = f"up to {most:.1%} of the values of a column stand at a limit and are taken as they are"
+    note = Note("utility.limits_ignored", {"share": most})
     return replace(found, by=f"{found.by}, limits ignored", notes=(*found.notes, note))
 
 

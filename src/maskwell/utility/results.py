@@ -10,6 +10,7 @@ import numpy as np
 
 from ..analysis.corrections import Forecast
 from ..errors import BadPlan, nearest
+from ..notes import Note
 from ..table import Floats
 from .figures import PROBABILITIES, REACH, flat, overlap
 from .models import ModelUtility
@@ -57,7 +58,7 @@ class ColumnUtility:
     shares_corrected: Mapping[str, float] = field(default_factory=dict)
     corrected_by: str = ""
     why_not: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def probabilities(self) -> tuple[float, ...]:
@@ -114,7 +115,7 @@ class ColumnUtility:
             "sd_ratio",
             "sd_ratio_corrected",
         )
-        derived += ("overlap_corrected", "probabilities")
+        derived += ("overlap_corrected", "probabilities", "notes")
         out = asdict(self) | {name: getattr(self, name) for name in derived}
         return flat(out)
 
@@ -133,7 +134,7 @@ class CorrelationUtility:
     after: Floats = field(repr=False)
     corrected: Floats = field(repr=False)
     fewest: int = 1
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def largest(self) -> float:
@@ -275,7 +276,7 @@ class Propensity:
     parameters: int
     records: int
     sampled: int | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     two_samples: float = 2.0
 
     @property
@@ -290,7 +291,8 @@ class Propensity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data."""
-        return flat({**asdict(self), "ratio": self.ratio, "standardised": self.standardised})
+        derived = {"ratio": self.ratio, "standardised": self.standardised, "notes": self.notes}
+        return flat({**asdict(self), **derived})
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +318,7 @@ class Utility:
     models: tuple[ModelUtility, ...]
     forecasts: tuple[Forecast, ...]
     judgements: tuple[Judgement, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     associations: tuple[AssociationUtility, ...] = ()
 
     @property
@@ -344,7 +346,7 @@ class Utility:
         out["correlations"] = self.correlations.to_dict()
         out["propensity"] = self.propensity.to_dict()
         out["verdicts"] = list(self.verdicts)
-        out["notes"] = list(self.notes)
+        out["notes"] = self.notes
         return flat(out)
 
     def lines(self) -> list[str]:

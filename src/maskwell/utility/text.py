@@ -7,7 +7,8 @@ from math import isnan
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ..analysis.corrections.result import aligned_lines, figure
+from ..analysis.corrections.result import figure
+from ..words.phrases import text_table
 
 if TYPE_CHECKING:
     from .models import ModelUtility
@@ -47,7 +48,7 @@ def _numbers(columns: Sequence[ColumnUtility]) -> list[str]:
     if shown:
         head = ("", "open", "mean", "released", "corrected", "sd", "released", "corrected", "KS", "Hellinger")
         rows = [head, *(_row(column) for column in shown)]
-        lines += aligned_lines(rows)
+        lines += text_table(rows)
         lines += ["  (corrected: the noise taken off, as an analyst who has the card would)"]
     if left:
         lines.append(f"  and {left} more: see .columns")
@@ -80,7 +81,7 @@ def _categories(columns: Sequence[ColumnUtility]) -> list[str]:
     for column in columns[:MOST_COLUMNS]:
         shares = f"{column.open_share_after:.0%}", f"{column.changed:.1%}", f"{column.total_variation:.1%}"
         rows.append((column.name, *shares, _distance(column.hellinger)))
-    return aligned_lines(rows)
+    return text_table(rows)
 
 
 def _model(model: ModelUtility) -> list[str]:
@@ -99,7 +100,7 @@ def _model(model: ModelUtility) -> list[str]:
     for i, name in enumerate(model.names[:MOST_COEFFICIENTS]):
         share = "-" if isnan(overlap[i]) else f"{overlap[i]:.2f}"
         rows.append((name[:24], *(figure(values[i]) for values in columns), share))
-    lines = [f"{head}, {by}", *aligned_lines(rows)]
+    lines = [f"{head}, {by}", *text_table(rows)]
     if len(model.names) > MOST_COEFFICIENTS:
         lines.append(f"  and {len(model.names) - MOST_COEFFICIENTS} more: see .models")
     return [

@@ -8,6 +8,8 @@ from math import isfinite, isnan
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from ..words.phrases import name_list
+
 if TYPE_CHECKING:
     from ..analysis.corrections import Forecast
     from .models import ModelUtility
@@ -218,7 +220,7 @@ def _of_sds(columns: Sequence[ColumnUtility]) -> list[Judgement]:
         found.append(_judgement("sds", "sds as released", ratio, where, said))
     ratio, where = _worst(columns, lambda c: abs(c.sd_ratio_corrected - 1))
     left = [column.name for column in columns if isnan(column.sd_corrected)]
-    but = f"; {_name_list(left)} cannot be corrected" if left else ""
+    but = f"; {name_list(left)} cannot be corrected" if left else ""
     if where:
         said = f"That of {where} is {at[where].sd_ratio_corrected:.3f} times the true one{but}"
         chance = (2 * max(at[where].records, 1)) ** -0.5
@@ -239,7 +241,7 @@ def _of_distances(columns: Sequence[ColumnUtility]) -> list[Judgement]:
         *_of_distance("Hellinger", "Hellinger distance", rest, attrgetter("hellinger")),
     ]
     if unclear:
-        names = _name_list([one.name for one in unclear])
+        names = name_list([one.name for one in unclear])
         least = min(one.hellinger_chance for one in unclear)
         said = f"Not judged of {names}: chance alone makes {least:.2f} or more in so few records"
         found.append(Judgement("Hellinger distance", NAN, NONE, "", said))
@@ -281,7 +283,7 @@ def _of_correlations(found: Utility) -> list[Judgement]:
     if free:
         figures = correlations.largest_corrected, correlations.mean_corrected
         left = sorted((touched & set(correlations.names)) - free)
-        but = f"; those of {_name_list(left)} cannot be corrected" if left else ""
+        but = f"; those of {name_list(left)} cannot be corrected" if left else ""
         said = f"The largest difference is {figures[0]:.3f}, the mean {figures[1]:.3f}{but}"
         rule, name, chance = (
             "correlations corrected",
@@ -349,14 +351,14 @@ def _of_whole(found: Utility) -> list[Judgement]:
 def _of_model(model: ModelUtility, ahead: Forecast) -> list[Judgement]:
     """Judge a model as released, adjusted, and by how much wider its intervals become."""
     out = []
-    for rule, off in (("model, as released", model.off_naive), ("model, adjusted", model.off_adjusted)):
+    for which, off in (("as released", model.off_naive), ("adjusted", model.off_adjusted)):
         known = [(abs(value), name) for value, name in zip(off, model.names, strict=False) if isfinite(value)]
         if not known:
             continue
         value, where = max(known)
-        how = f" ({model.adjusted_by})" if rule.endswith("adjusted") else ""
+        how = f" ({model.adjusted_by})" if which == "adjusted" else ""
         said = f"{where} is off the original by {value:.1f} of its standard errors{how}"
-        out.append(_judgement(rule, f"{model.formula}, {rule.removeprefix('model, ')}", value, where, said))
+        out.append(_judgement(f"model, {which}", f"{model.formula}, {which}", value, where, said))
     if model.refused:
         out.append(Judgement(f"{model.formula}, adjusted", float("nan"), NONE, said=model.refused))
     return [*out, *_of_widening(model, ahead)]
@@ -380,7 +382,3 @@ def _of_widening(model: ModelUtility, ahead: Forecast) -> list[Judgement]:
     verdict = GOOD if wider <= model.at_most_wider else POOR
     reason = "the limit that the steward set"
     return [Judgement(figure, wider, verdict, where, said, f"at most {model.at_most_wider:.0%}", reason)]
-
-
-def _name_list(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -26,6 +26,7 @@ from maskwell.masks import (
     RankSwap,
     Recompute,
 )
+from maskwell.notes import Note, has_code
 
 from .corrections_cases import PROBLEM_TRUTH, TRUTH, columns, make_problem, make_table, released
 
@@ -148,7 +149,7 @@ def test_weights_are_counts_of_records():
     repeated = release.table.take(np.repeat(np.arange(500), each))
     plain = moment_correction(MODEL, replace(release, table=repeated))
     np.testing.assert_allclose(found.estimates[:-1], plain.estimates[:-1], rtol=1e-9)
-    assert any("weighted by weight" in note for note in found.notes)
+    assert Note("analysis.weighted_records", {"column": "weight"}) in found.notes
     with pytest.raises(BadPlan, match="cannot hold weights"):
         moment_correction(MODEL, release, weights="sex")
 
@@ -159,7 +160,7 @@ def test_records_with_missing_values_are_left_out_and_said():
     release = released(MASKS["kim"], make_table(500, y=y))
     found = moment_correction(MODEL, release)
     assert found.records == 480
-    assert any("20 records with missing values" in note for note in found.notes)
+    assert Note("analysis.incomplete_records", {"count": 20}) in found.notes
     few = make_table(500, y=np.where(np.arange(500) < 24, y, np.nan))
     with pytest.raises(BadInput, match="4 complete records"):
         moment_correction(MODEL, released(MASKS["kim"], few))
@@ -236,7 +237,7 @@ def test_a_residual_variance_below_zero_is_said():
     release = released(IndependentNoise(("y",), variance=1.0), make_table(300, y=near), seed=2)
     found = moment_correction("y ~ x2", release, measurement_error={"y": 1.0})
     assert np.isnan(found["sigma"])
-    assert any("residual variance" in note for note in found.notes)
+    assert has_code(found.notes, "analysis.residual_variance")
     assert next(line for line in repr(found).splitlines() if "sigma" in line).split()[1:3] == ["-", "-"]
 
 

@@ -89,15 +89,15 @@ def test_limits_are_simulated():
     plain = forecast(MODEL, table, MASKS["independent"])
     clamped = replace(MASKS["independent"], limits=(("x1", 2, 4), ("x2", 8, 12)))
     harder = forecast(MODEL, table, clamped)
-    assert "simulated" in harder.method
-    assert "simulated" not in plain.method
+    assert harder.method.code == "analysis.forecast_by_simulation"
+    assert plain.method.code == "analysis.forecast_asymptotic"
     assert harder.widening["x1"] > plain.widening["x1"] > 0.2
 
 
 def test_other_families_are_simulated():
     table = make_table(2_000)
     logit = forecast("hit ~ x1 + sex", table, MASKS["laplace"], family="logit")
-    assert "simulated" in logit.method
+    assert logit.method.code == "analysis.forecast_by_simulation"
     assert logit.widening["x1"] > 0.05 > logit.errors["x1"] > 0
     assert logit.widening["sex[m]"] < logit.widening["x1"]
 

@@ -41,6 +41,7 @@ from maskwell.masks import (
     RankSwap,
     Recompute,
 )
+from maskwell.notes import Note
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -298,7 +299,7 @@ def test_swaps_mix_the_tables_and_the_noise(table: Table) -> None:
     low = noise_arrays(card, release.table, variables, (0,))
     assert low.arrays.far.moved.all()
     assert not low.plain
-    assert "normal" in low.notes[0]
+    assert low.notes == (Note("analysis.swapped_values", {"least": 30}),)
     assert noise_arrays(
         replace(card, swapped=SwapParameters(0.1, ("m",))), release.table, variables, (0,)
     ).plain

@@ -25,7 +25,7 @@ def test_repr_says_model_noise_and_sampler(make_posterior: Any) -> None:
     lines = repr(make_posterior()).splitlines()
     assert lines[0] == "Posterior of y ~ x1 + sex + (1|school) (gaussian): 4,059 records"
     assert lines[1] == "  true values unknown: x1; exact Gibbs; 4 chains of 1,000 draws"
-    assert lines[-1] == "  - x1 was drawn with the rest"
+    assert lines[-1] == "  - x1: true counts, whole numbers from 0 on, are drawn with the rest"
     assert sum(line.startswith(("  Intercept ", "  x1 ", "  sigma ")) for line in lines) == 3
 
 

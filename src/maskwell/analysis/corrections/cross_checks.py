@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import BadPlan, nearest, raise_all
 from ...masking import Release
+from ...notes import Note
 from ..system import Floats
 from .calibration import solve_calibrated
 from .design_arrays import CorrectionRequest, ReleasedProblem, read_problem
@@ -50,9 +51,9 @@ def moment_correction(
     read = read_problem(asked, release)
     problem, noised = read.problem, read.noised
     solved = solve_moments(problem)
-    notes = ["standard errors by the sandwich of the corrected normal equations"]
+    notes = [Note("analysis.moment_errors")]
     if noised.depends_on_value:
-        notes.append("noise that grows with the value is estimated for each record from its released value")
+        notes.append(Note("analysis.noise_by_value"))
     return _result(asked, read, "moment correction", (solved.estimates, solved.joint), notes)
 
 
@@ -76,11 +77,11 @@ def regression_calibration(
     problem, noised = read.problem, read.noised
     _check_constant(noised)
     solved = solve_calibrated(problem, asked.family)
-    notes = ["standard errors by the sandwich of calibration and model together"]
+    notes = [Note("analysis.calibration_errors")]
     if not asked.family.has_scale:
-        notes.append(f"an approximation for {asked.family.name} models: check it against fit(...)")
+        notes.append(Note("analysis.approximate_family", {"family": asked.family.name}))
     elif (problem.loadings != problem.loadings[:1]).any():
-        notes.append("an approximation where noised columns interact with others: moment_correction is none")
+        notes.append(Note("analysis.approximate_interactions"))
     return _result(asked, read, "regression calibration", (solved.estimates, solved.joint), notes)
 
 
@@ -110,16 +111,14 @@ def simex(
     problem, noised = read.problem, read.noised
     _check_constant(noised)
     followed = follow_back(problem, asked.family, plan)
-    degree = {name: f"{name} curve" for name in EXTRAPOLANTS}[extrapolant]
+    runs = {"replicates": replicates, "amounts": len(plan.lambdas), "curve": extrapolant}
     notes = [
-        f"{replicates} replicates at each of {len(plan.lambdas)} amounts of added noise, {degree} back to none",
-        "an approximation that corrects too little where the noise is large: check it against fit(...)",
-        "standard errors by the simulation jackknife of Stefanski and Cook",
+        Note("analysis.simulation", runs),
+        Note("analysis.simulation_bias"),
+        Note("analysis.simulation_errors"),
     ]
     if not (np.diag(followed.joint)[: len(problem.names)] > 0).all():
-        notes.append(
-            "a variance came out below 0 at no noise: its standard error cannot be told; use more replicates"
-        )
+        notes.append(Note("analysis.simulation_variance"))
     return _result(asked, read, "simex", (followed.estimates, followed.joint), notes)
 
 
@@ -136,7 +135,7 @@ def _result(
     read: ReleasedProblem,
     method: str,
     found: tuple[Floats, Floats],
-    notes: Sequence[str],
+    notes: Sequence[Note],
 ) -> Corrected:
     """Put a correction beside the ordinary fit to the released values."""
     family, problem = asked.family, read.problem

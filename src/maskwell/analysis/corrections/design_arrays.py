@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import BadInput, BadPlan, raise_all
 from ...masking import Release
+from ...notes import Note
 from ...table import Table
 from ..expressions import Node
 from ..system import Bools, Floats
@@ -232,13 +233,11 @@ def _check_values(both: Floats, parsed: Any, family: Family, named: FormulaColum
         raise BadPlan(f"the response {name} must be whole numbers from 0 on for family 'poisson'")
 
 
-def _notes(kept: Bools, asked: CorrectionRequest) -> tuple[str, ...]:
+def _notes(kept: Bools, asked: CorrectionRequest) -> tuple[Note, ...]:
     left = int((~kept).sum())
     found = []
     if left:
-        found.append(
-            f"{left:,} records with missing values were left out: right if they are missing by chance"
-        )
+        found.append(Note("analysis.incomplete_records", {"count": left}))
     if asked.weights is not None:
-        found.append(f"weighted by {asked.weights}; standard errors take records as drawn independently")
+        found.append(Note("analysis.weighted_records", {"column": asked.weights}))
     return tuple(found)

@@ -8,19 +8,21 @@ alone. Called by the analyst (`mw.analysis.efficiency`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
 from ...masking import Release
+from ...notes import Note
+from ...words.phrases import text_table
 from .cross_checks import LINEAR
 from .design_arrays import CorrectionRequest, read_problem
 from .fuller_moments import corrected_moments, solve_moments
 from .glm import check_linear
 from .interval_inflation import widened_by_release
-from .result import aligned_lines, figure
+from .result import figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Efficiency:
     standard_errors: tuple[float, ...]
     ordinary_errors: tuple[float, ...]
     records: int
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data."""
@@ -52,19 +54,19 @@ class Efficiency:
             "standard_errors": list(self.standard_errors),
             "ordinary_errors": list(self.ordinary_errors),
             "records": self.records,
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __repr__(self) -> str:
         rows = [("", "se without noise", "se with noise", "times")]
         for name, before, after in zip(self.names, self.ordinary_errors, self.standard_errors, strict=True):
             rows.append((name, figure(before), figure(after), f"{self.inflation[name]:.2f}"))
-        said = [line for note in self.notes for line in wrap(note, 100, subsequent_indent="  ")]
+        said = [line for note in self.notes for line in wrap(str(note), 100, subsequent_indent="  ")]
         return "\n".join(
             [
                 f"loss of efficiency by noise, {self.records:,} records",
                 f"  efficiency of the estimates {self.relative:.2f}; determinantal index {self.index:.2f}",
-                *aligned_lines(rows),
+                *text_table(rows),
                 *said,
             ]
         )

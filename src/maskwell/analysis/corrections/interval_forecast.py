@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...card import NoiseCard
-from ...errors import BadPlan, NoLaw
+from ...errors import BadPlan, MaskwellError, NoLaw
 from ...masking.protocol import is_mask
 from ...masking.results import Masking, Release
+from ...notes import Note, texts
 from ...table import Table
+from ...words.phrases import text_table
 from ..system import Floats
 from .covariate_model import covariate_model
 from .design_arrays import CorrectionRequest, FormulaColumns, arrays, read_formula
@@ -28,7 +30,7 @@ from .interval_inflation import widened_by_draws, widened_by_normal
 from .law_passage import channel_of, limits_bind, passing_columns
 from .noise_moments import NoiseOfColumns, noised_columns
 from .problem import CorrectionProblem
-from .result import aligned_lines, figure
+from .result import figure
 
 if TYPE_CHECKING:
     from ...masking import Mask
@@ -50,14 +52,16 @@ class Forecast:
     widening: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
     ordinary_errors: tuple[float, ...] = ()
-    method: str = ""
-    notes: tuple[str, ...] = ()
+    method: Note | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The forecast in words, a sentence for each coefficient but the intercept."""
         if not self.widening:
-            return (f"what this noise does to {self.formula} cannot be forecast: {'; '.join(self.notes)}",)
+            return (
+                f"what this noise does to {self.formula} cannot be forecast: {'; '.join(texts(self.notes))}",
+            )
         return tuple(_sentence(name, self.widening[name]) for name in self.names if name != "Intercept")
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,8 +73,8 @@ class Forecast:
             "widening": dict(self.widening),
             "errors": dict(self.errors),
             "ordinary_errors": list(self.ordinary_errors),
-            "method": self.method,
-            "notes": list(self.notes),
+            "method": None if self.method is None else self.method.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
             "sentences": list(self.sentences),
         }
 
@@ -82,10 +86,9 @@ class Forecast:
         for name, before in zip(self.names, self.ordinary_errors, strict=True):
             wider = self.widening[name]
             rows.append((name, figure(before), figure(before * (1 + wider)), f"{wider:.0%}"))
-        said = [
-            line for note in (self.method, *self.notes) for line in wrap(note, 100, subsequent_indent="  ")
-        ]
-        return "\n".join([head, *aligned_lines(rows), *said])
+        notes = self.notes if self.method is None else (self.method, *self.notes)
+        said = [line for note in notes for line in wrap(str(note), 100, subsequent_indent="  ")]
+        return "\n".join([head, *text_table(rows), *said])
 
 
 def _sentence(name: str, wider: float) -> str:
@@ -125,8 +128,14 @@ def forecast(
     try:
         found = _linear(named, asked, noised) if linear else _simulated_forecast(named, asked, card)
     except (BadPlan, NoLaw) as refusal:
-        return Forecast(formula, asked.family.name, notes=refusal.problems)
+        return no_forecast(formula, asked.family.name, refusal)
     return _subsample_forecast(found, card)
+
+
+def no_forecast(formula: str, family: str, refusal: MaskwellError) -> Forecast:
+    """Return a forecast that says why there is none."""
+    notes = tuple(Note("analysis.no_forecast", {"reason": reason}) for reason in refusal.problems)
+    return Forecast(formula, family, notes=notes)
 
 
 def _card(planned: Any, table: Table) -> NoiseCard:
@@ -147,13 +156,15 @@ def _linear(named: FormulaColumns, asked: CorrectionRequest, noised: NoiseOfColu
     if not noised.depends_on_value and all(part.is_normal for part in noised.parts):
         truth = replace(truth, covariance=noised.covariance(truth.values))
         ratios = widened_by_normal(truth, beta, variance).ratios
-        method = "by the asymptotic covariance of the moment-corrected estimate"
+        code = "analysis.forecast_asymptotic"
     else:
         noisy = _noisy(truth, noised, asked.seed)
         ratios = widened_by_draws(truth, beta, variance, noisy, asked.seed).ratios
-        method = "by the covariance of the moment-corrected estimate over drawn noise"
-    if not all(part.is_normal for part in noised.parts) or (truth.loadings != truth.loadings[:1]).any():
-        method += "; fit(...) uses more than moments here and may do a little better"
+        code = "analysis.forecast_by_noise_draws"
+    is_normal = all(part.is_normal for part in noised.parts)
+    method = Note(
+        code, {"fit_uses_more": not is_normal or bool((truth.loadings != truth.loadings[:1]).any())}
+    )
     return _build_forecast(asked, truth, fitted, (ratios, np.zeros(len(ratios))), method)
 
 
@@ -178,16 +189,12 @@ def _simulated_forecast(named: FormulaColumns, asked: CorrectionRequest, card: N
     if refs(named.parsed.response) & {*numbers.columns, *categories.columns}:
         raise BadPlan(f"the response {named.parsed.response_name} is noised in a way that has no forecast")
     if not any(noised):
-        return _build_forecast(
-            asked, truth, fitted, (np.ones(len(truth.names)), np.zeros(len(truth.names))), "no noise"
-        )
+        ratios = np.ones(len(truth.names)), np.zeros(len(truth.names))
+        return _build_forecast(asked, truth, fitted, ratios, Note("analysis.forecast_without_noise"))
     model, kinds = covariate_model(named, noised, fitted, asked.family, asked.seed)
     channel = channel_of(numbers, categories, kinds.codes, truth.values, asked.seed)
     ratios = simulated_ratios(model, channel, asked.seed)
-    method = (
-        "by the information of simulated released records, noised numbers normal given the rest: "
-        f"figures are right to about {max(2 * float(np.nanmax(ratios[1])), 0.01):.0%}"
-    )
+    method = Note("analysis.forecast_by_simulation", {"error": max(2 * float(np.nanmax(ratios[1])), 0.01)})
     return _build_forecast(asked, truth, fitted, ratios, method)
 
 
@@ -204,7 +211,7 @@ def _build_forecast(
     truth: CorrectionProblem,
     fitted: OrdinaryFit,
     ratios: tuple[Floats, Floats],
-    method: str,
+    method: Note,
 ) -> Forecast:
     return Forecast(
         formula=asked.formula,
@@ -225,5 +232,5 @@ def _subsample_forecast(found: Forecast, card: NoiseCard) -> Forecast:
         return found
     factor = share**-0.5
     widening = {name: (1 + wider) * factor - 1 for name, wider in found.widening.items()}
-    note = f"of which a subsample of {share:.0%} of the records alone makes {factor - 1:.0%}"
+    note = Note("analysis.subsample_widening", {"share": share})
     return replace(found, widening=widening, notes=(*found.notes, note))

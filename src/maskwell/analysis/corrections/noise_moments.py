@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...card import NoiseCard
-from ...errors import BadPlan, NoLaw, raise_all
+from ...errors import BadPlan, MaskwellError, NoLaw, raise_all
 from ...keys import Stream
 from ...laws import (
     Additive,
@@ -188,6 +188,29 @@ def noise_mean(noise: Any) -> Floats:
     return np.zeros(noise.width)
 
 
+class MomentRefusal(NamedTuple):
+    """Why the noise of a column cannot be undone by moments, and what to do instead."""
+
+    reason: str
+    remedy: str
+
+
+class NoMoments(BadPlan):
+    """The noise of columns cannot be undone by moments; each of `refusals` says why, and what to do instead."""
+
+    def __init__(self, refusals: tuple[MomentRefusal, ...]) -> None:
+        self.refusals = refusals
+        super().__init__([one.reason + one.remedy for one in refusals])
+
+    def __reduce__(self) -> tuple[type[MaskwellError], tuple[Any, ...]]:
+        return type(self), (self.refusals,)
+
+
+def rank_reason(name: str) -> str:
+    """Say that a column was swapped by rank."""
+    return f"column {name!r} was swapped by rank"
+
+
 def noised_columns(
     card: NoiseCard,
     table: Table,
@@ -201,7 +224,7 @@ def noised_columns(
     `released` says that the table holds released values, so that those at limits can be seen; for a planned release
     they cannot, and limits are not looked at.
     """
-    problems, parts = list[str](), list[MomentPart]()
+    problems, parts = list[MomentRefusal](), list[MomentPart]()
     for law in card.laws:
         combined = combined_of(law)
         chosen = [j for j, name in enumerate(law.columns) if name in names]
@@ -212,11 +235,12 @@ def noised_columns(
         if not found:
             parts += _parts(combined, chosen)
     if released:
-        problems += [text for name in names for text in _cell_problems(table, name)]
-        problems += [text for part in parts for text in _limit_problems(part, table)]
-    problems += [text for part in parts for text in _unit_problems(part, table)]
+        problems += [one for name in names for one in _cell_problems(table, name)]
+        problems += [one for part in parts for one in _limit_problems(part, table)]
+    problems += [one for part in parts for one in _unit_problems(part, table)]
     problems += _card_problems(card, names)
-    raise_all(dict.fromkeys(problems), BadPlan)
+    if problems:
+        raise NoMoments(tuple(dict.fromkeys(problems)))
     noisy = tuple(part for part in parts if not _only_rounds(part))
     return NoiseOfColumns(noisy, _checked_errors(errors, names))
 
@@ -226,30 +250,27 @@ def _is_seen(law: Transition, released: bool) -> bool:
     return law.is_sure and (released or law.true == law.released_as)
 
 
-def _law_problems(law: Any, chosen: Sequence[int]) -> list[str]:
+def _law_problems(law: Any, chosen: Sequence[int]) -> list[MomentRefusal]:
     """Return why a law has no moments to correct by, for the columns of the model."""
     named = [law.columns[j] for j in chosen]
     if isinstance(law, RankSwapped):
-        raise NoLaw(
-            f"column {named[0]!r} was swapped by rank: there is no law to correct by, nor is any for fit(...)"
-        )
+        raise NoLaw(f"{rank_reason(named[0])}: there is no law to correct by, nor is any for fit(...)")
     if isinstance(law, SkewedBias):
         return []
     if not isinstance(law, Additive) or law.categories:
         return [
-            _refusal_text(name, "is a category that was changed at random or put in classes")
-            for name in named
+            _refusal(name, "is a category that was changed at random or put in classes") for name in named
         ]
     found = []
     for j in chosen:
         spread = spread_of(law, j)
         if law.outlets[j].log_shift is not None:
-            found.append(_refusal_text(law.columns[j], "has noise on the log scale"))
+            found.append(_refusal(law.columns[j], "has noise on the log scale"))
         elif spread is not None and not isinstance(spread, Multiplicative):
-            found.append(_refusal_text(law.columns[j], "has noise whose size depends on the true value"))
+            found.append(_refusal(law.columns[j], "has noise whose size depends on the true value"))
         elif isinstance(spread, Multiplicative) and _is_correlated(law, j):
             found.append(
-                _refusal_text(law.columns[j], "has noise that is correlated and depends on the true value")
+                _refusal(law.columns[j], "has noise that is correlated and depends on the true value")
             )
     return found
 
@@ -260,8 +281,10 @@ def _is_correlated(law: Additive, j: int) -> bool:
     return bool(row.any())
 
 
-def _refusal_text(name: str, why: str) -> str:
-    return f"column {name!r} {why}, which moments cannot undo: use fit alone, which models it"
+def _refusal(name: str, why: str) -> MomentRefusal:
+    return MomentRefusal(
+        f"column {name!r} {why}", ", which moments cannot undo: use fit alone, which models it"
+    )
 
 
 def _parts(law: Additive | SkewedBias, chosen: Sequence[int]) -> list[MomentPart]:
@@ -274,14 +297,14 @@ def _parts(law: Additive | SkewedBias, chosen: Sequence[int]) -> list[MomentPart
     return [MomentPart(*both, alone.slope, offsets, units)]
 
 
-def _cell_problems(table: Table, name: str) -> list[str]:
+def _cell_problems(table: Table, name: str) -> list[MomentRefusal]:
     coded = np.isin(table.status(name), (TOP_CODED, BOTTOM_CODED))
     if not coded.any():
         return []
-    return [_refusal_text(name, "has top- or bottom-coded cells")]
+    return [_refusal(name, "has top- or bottom-coded cells")]
 
 
-def _limit_problems(part: MomentPart, table: Table) -> list[str]:
+def _limit_problems(part: MomentPart, table: Table) -> list[MomentRefusal]:
     """Refuse columns that were cut off: released values stand at a limit."""
     found = []
     for name, outlet in zip(part.columns, part.law.outlets, strict=True):
@@ -289,11 +312,11 @@ def _limit_problems(part: MomentPart, table: Table) -> list[str]:
         low = outlet.low is not None and bool((values <= outlet.low).any())
         high = outlet.high is not None and bool((values >= outlet.high).any())
         if low or high:
-            found.append(_refusal_text(name, "has values that were clamped at a limit"))
+            found.append(_refusal(name, "has values that were clamped at a limit"))
     return found
 
 
-def _unit_problems(part: MomentPart, table: Table) -> list[str]:
+def _unit_problems(part: MomentPart, table: Table) -> list[MomentRefusal]:
     """Refuse units that are coarse against the noise, or, without noise, against the column."""
     found, fine = [], _resolution(part)
     for j, (name, unit) in enumerate(zip(part.columns, part.units, strict=True)):
@@ -302,7 +325,7 @@ def _unit_problems(part: MomentPart, table: Table) -> list[str]:
             values = table.floats(name)
             allowed = COARSE_CLEAN * float(np.nanstd(values))
         if unit > allowed:
-            found.append(_refusal_text(name, "was rounded to a unit that is coarse against its noise"))
+            found.append(_refusal(name, "was rounded to a unit that is coarse against its noise"))
     return found
 
 
@@ -322,18 +345,19 @@ def _only_rounds(part: MomentPart) -> bool:
     return isinstance(law, Additive) and not law.noise.covariance.any()
 
 
-def _card_problems(card: NoiseCard, names: Sequence[str]) -> list[str]:
+def _card_problems(card: NoiseCard, names: Sequence[str]) -> list[MomentRefusal]:
     """Return what the card says of columns beside their laws: totals of noised parts, and exchanges."""
     found = [
-        f"column {total!r} was computed anew from {', '.join(dict(parts))}: write the parts in the formula instead"
+        MomentRefusal(
+            f"column {total!r} was computed anew from {', '.join(dict(parts))}",
+            ": write the parts in the formula instead",
+        )
         for total, parts in card.recomputed
         if total in names
     ]
     if card.swapped is not None and card.swapped.share > 0:
         found += [
-            _refusal_text(name, "was exchanged between records")
-            for name in card.swapped.columns
-            if name in names
+            _refusal(name, "was exchanged between records") for name in card.swapped.columns if name in names
         ]
     return found
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...notes import Note
 from ..system import Floats
 from .glm import Data
 
@@ -35,7 +36,7 @@ class CorrectionProblem:
     values: Floats = field(repr=False, default_factory=lambda: np.zeros((0, 0)))
     covariance: Floats = field(repr=False, default_factory=lambda: np.zeros((0, 0)))
     draw: Draw | None = field(repr=False, default=None)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __len__(self) -> int:
         return len(self.data.y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isnan
 from textwrap import wrap
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import BadPlan
+from ...notes import Note
+from ...words.phrases import text_table
 from ..system import Floats
 from .glm import Family
 
@@ -37,7 +39,7 @@ class Corrected:
     unadjusted: tuple[float, ...] = ()
     unadjusted_errors: tuple[float, ...] = ()
     records: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def standard_errors(self) -> tuple[float, ...]:
@@ -73,7 +75,7 @@ class Corrected:
             "covariance": self.covariance.tolist(),
             "unadjusted": list(self.unadjusted),
             "unadjusted_errors": list(self.unadjusted_errors),
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def __repr__(self) -> str:
@@ -86,8 +88,8 @@ class Corrected:
             span = f"{figure(low)} to {figure(high)}"
             cells = figure(self.estimates[i]), figure(errors[0]), span, figure(self.unadjusted[i])
             rows.append((name, *cells, figure(errors[1])))
-        said = [line for note in self.notes for line in wrap(note, 100, subsequent_indent="  ")]
-        return "\n".join([head, *aligned_lines(rows), *said])
+        said = [line for note in self.notes for line in wrap(str(note), 100, subsequent_indent="  ")]
+        return "\n".join([head, *text_table(rows), *said])
 
 
 def reported_estimates(
@@ -104,14 +106,11 @@ def reported_estimates(
     return (*names, "sigma"), values, np.asarray(joint * np.outer(turn, turn))
 
 
-def negative_variance(estimates: Floats, family: Family) -> tuple[str, ...]:
+def negative_variance(estimates: Floats, family: Family) -> tuple[Note, ...]:
     """Say that the corrected residual variance is not positive, where it is not."""
     if not family.has_scale or estimates[-1] > 0:
         return ()
-    return (
-        "the residual variance is not above 0 once that of the noise is taken out: the noise is larger than the "
-        "residuals, and sigma cannot be told from these moments",
-    )
+    return (Note("analysis.residual_variance"),)
 
 
 def figure(value: float) -> str:
@@ -124,13 +123,3 @@ def figure(value: float) -> str:
         return f"{value:.3e}"
     decimals = max(0, 3 - int(np.floor(np.log10(abs(value)))))
     return f"{value:,.{decimals}f}"
-
-
-def aligned_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align a table: the first column left, the others right."""
-    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([f"  {row[0].ljust(widths[0])}", *cells]).rstrip())
-    return lines

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...notes import Note
 from ..system import Bools, Floats, Ints
 
 PLAIN, STEP, POWER, BIAS, SKEWED = range(5)  # spread_kind
@@ -119,7 +120,7 @@ class NoiseArrays:
     arrays: Arrays = field(repr=False)
     gaussian: Bools
     sds: Floats
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def plain(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from ...card import NoiseCard
 from ...card.release_density import block_numbers
 from ...laws import SkewedBias
+from ...notes import Note
 from ...table import Table
 from ..system import Bools, Floats, Ints, Variable
 from .arrays import Far
@@ -21,15 +22,6 @@ from .law_parts import LawPart
 
 LEAST = 30  # records: blocks below it take the law of the whole file
 LOG_ROOT_2_PI = 0.5 * np.log(2.0 * np.pi)
-FITTED = (
-    "what swapped records carry is taken to be normal, as fitted to the released values of the block (of the file "
-    "where a block has fewer than 30 records)"
-)
-CLEAR = (
-    "the values of {columns} were exchanged in a share of {share:.2g} of the records and carry no noise; they are "
-    "taken as released"
-)
-
 
 Filled = tuple[Floats, Bools, Ints, Bools, Floats]  # u, has, pattern, is_open, turn
 
@@ -67,14 +59,15 @@ def background(card: NoiseCard, table: Table, parts: Sequence[LawPart], filled: 
     )
 
 
-def swap_notes(card: NoiseCard, variables: Sequence[Variable], far: Far) -> tuple[str, ...]:
+def swap_notes(card: NoiseCard, variables: Sequence[Variable], far: Far) -> tuple[Note, ...]:
     """Return what is assumed about numbers that were exchanged between records."""
     if card.swapped is None or not card.swapped.share:
         return ()
-    noted = tuple(FITTED for _ in range(int(far.moved.any())))
+    fitted = (Note("analysis.swapped_values", {"least": LEAST}),) if far.moved.any() else ()
     moved = set(card.swapped.columns) - set(card.columns) - {total for total, _ in card.recomputed}
-    names = [repr(v.name) for v in variables if v.name in moved and not v.is_category]
-    return noted + ((CLEAR.format(columns=", ".join(names), share=card.swapped.share),) if names else ())
+    names = tuple(v.name for v in variables if v.name in moved and not v.is_category)
+    clear = Note("analysis.clear_swaps", {"columns": names, "share": card.swapped.share})
+    return (*fitted, clear) if names else fitted
 
 
 def _large(blocks: Ints) -> Ints:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 MAX_R_HAT, MIN_ESS = 1.01, 400.0  # Vehtari et al. 2021, Bayesian Analysis 16:667
 
+FASTER = "faster sampler"  # the info that names another sampler which holds
+
 Floats = npt.NDArray[np.float64]
 
 

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import BadPlan, nearest
+from ...notes import Note
+from ...words.analysis import FAILURES
+from ...words.phrases import count_phrase, name_list
 from .draws import Draws, Floats
 from .prediction import Prediction, Predictor, predict_records
 from .summary import LEVEL, SHOWN, Diagnostics, Summary, check_level, ends, index_of
 from .true_values import Truths
-from .words import UNCONVERGED, count_phrase, name_list, trouble, wrapped_note
+from .words import trouble, wrapped_note
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +36,7 @@ class Posterior:
 
     `draws` are of the model with the noise taken into account, `naive` of the same model fitted to the released
     values as if they were true. `noised` names the columns of the model whose true values are unknown, `levels` the
-    categories of those columns that have some. `notes` says in sentences what was decided. `predictor` turns new
+    categories of those columns that have some. `notes` says what was decided. `predictor` turns new
     covariates into columns of the model. It holds nothing of a record but the truths asked for.
     """
 
@@ -43,7 +46,7 @@ class Posterior:
     family: str = ""
     records: int = 0
     noised: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     predictor: Predictor | None = field(default=None, repr=False)
 
@@ -68,8 +71,8 @@ class Posterior:
         return not self.diagnostics.failing
 
     @property
-    def warning(self) -> str | None:
-        """What is wrong with the chains and what helps, in a sentence; nothing where they have converged."""
+    def warning(self) -> Note | None:
+        """What is wrong with the chains and what helps; nothing where they have converged."""
         return trouble(self.draws, self.diagnostics)
 
     def summary(self, level: float = LEVEL) -> Summary:
@@ -183,7 +186,11 @@ class Posterior:
         }
         if self._resamples:
             ran["resamples"] = self._resamples
-        judged = {"converged": self.converged, "warning": self.warning, "notes": list(self.notes)}
+        judged = {
+            "converged": self.converged,
+            "warning": None if self.warning is None else self.warning.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
         return {**said, "noised": list(self.noised), **ran, **self.summary(level).to_dict(), **judged}
 
     def __repr__(self) -> str:
@@ -194,11 +201,11 @@ class Posterior:
         model = f"{self.formula} ({self.family})" if self.family else self.formula
         lines = [f"Posterior of {model}: {count_phrase(self.records, 'record')}", *self._how()]
         if self.warning is not None:
-            lines += ["", *wrapped_note(self.warning.removeprefix(UNCONVERGED), "NOT CONVERGED: ")]
+            lines += ["", *wrapped_note(_failure(self.warning), "NOT CONVERGED: ")]
         summary = self.summary(level)
         lines += ["", *summary.lines(most)]
         lines += self._legend()
-        notes = [line for note in self.notes for line in wrapped_note(note)]
+        notes = [line for note in self.notes for line in wrapped_note(str(note))]
         return [*lines, "", *notes] if notes else lines
 
     def _how(self) -> list[str]:
@@ -228,3 +235,9 @@ class Posterior:
         is_count = self.family in ("poisson", "negative binomial") and self._response in self.noised
         beside = BESIDE.format(counts=COUNTS if is_count else "")
         return wrapped_note(beside if self._resamples else ESS + beside, "")
+
+
+def _failure(warning: Note) -> str:
+    """Return a warning as it stands below a mark that says that chains have not converged."""
+    words = FAILURES.get(warning.code)
+    return str(warning) if words is None else words(**warning.figures)

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from ...arrow_buffers import from_numpy
 from ...errors import BadPlan
+from ...words.phrases import name_list
 from .covariates import Covariates, Labels, read_covariates
 from .draws import Draws, Floats
 from .summary import ends
-from .words import name_list
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import BadPlan, nearest
+from ...words.phrases import text_table
 from .draws import MAX_R_HAT, MIN_ESS, Draws, Floats
-from .words import decimals_for, figure, percent, text_table
+from .words import decimals_for, figure, percent
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import ceil, floor, isfinite, isinf, isnan, log10
 from textwrap import wrap
 from typing import TYPE_CHECKING
+
+from ...notes import Note
 
 if TYPE_CHECKING:
     from .draws import Draws
@@ -16,7 +17,6 @@ NICE = (1, 2, 5, 10)  # draws are asked for in such round numbers
 MOST_DRAWS = 1_000_000
 FAR_APART = 1.05  # R-hat from which on the figures of a fit mean nothing
 HARDLY_APART = 1.015  # R-hat up to which they differ in digits that no one reads
-UNCONVERGED = "the chains have not converged: "
 
 
 def decimals_for(sd: float) -> int:
@@ -40,70 +40,42 @@ def percent(share: float) -> str:
     return "-" if isnan(share) else f"{round(share, 2) + 0.0:+.0%}"
 
 
-def text_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align a table: the first column left, the others right."""
-    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-    lines = []
-    for first, *others in rows:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  " + "  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    return lines
-
-
 def wrapped_note(text: str, mark: str = "- ") -> list[str]:
     """Break a sentence into lines below a mark."""
     return wrap(text, WIDTH, initial_indent=f"  {mark}", subsequent_indent="    ")
 
 
-def name_list(names: Sequence[str]) -> str:
-    """Write names as one reads them aloud: a, b and c."""
-    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])
-
-
-def count_phrase(count: int, what: str) -> str:
-    """Write a count with its noun."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
-def trouble(draws: Draws, found: Diagnostics) -> str | None:
+def trouble(draws: Draws, found: Diagnostics) -> Note | None:
     """Say which parameter the chains know least and what helps; nothing where they have converged."""
-    from .draws import MAX_R_HAT, MIN_ESS
+    from .draws import FASTER, MAX_R_HAT, MIN_ESS
 
     if not found.failing:
         return None
-    worst = found.failing[0]
+    worst, now = found.failing[0], int(draws.values.shape[1])
     name, r_hat = draws.names[worst], float(found.r_hat[worst])
-    ess = float(min(found.ess[worst], found.ess_tail[worst]))
-    others = _others(len(found.failing) - 1)
+    others = len(found.failing) - 1
     if isinf(r_hat) and _moves(draws, worst):
-        held = count_phrase(int(draws.values.shape[1]), "draw")
-        return f"the chains are too short to be judged, with {held} each: take 1,000"
+        return Note("analysis.short_chains", {"draws": now})
     if isinf(r_hat):
-        return (
-            f"{UNCONVERGED}{name} did not move{others}; use no figure of this fit, and look for "
-            "a column that the others determine or a response that they predict without error"
-        )
-    now = int(draws.values.shape[1])
-    remedy = f"take {_sufficient_draws(now, found):,} draws in place of {now:,} for each chain"
-    if "remedy" in draws.info:
-        remedy = f"{draws.info['remedy']}, or {remedy}"
-    if r_hat >= MAX_R_HAT:
-        harm = "use no figure of this fit, and" if r_hat >= FAR_APART else "its figures are rough, so"
-        if r_hat < HARDLY_APART and not found.short:
-            harm = "that is little, and the figures can be used; to be sure"
-        return (
-            f"{UNCONVERGED}R-hat of {name} is {_above(r_hat, MAX_R_HAT)} where {MAX_R_HAT:g} is the most, with "
-            f"{count_phrase(round(ess), 'effective draw')}{others}; {harm} {remedy}"
-        )
-    return (
-        f"the chains are too short: {name} has {count_phrase(round(ess), 'effective draw')} where {MIN_ESS:,.0f} are "
-        f"needed{others}; the ends of intervals are rough, so {remedy}"
-    )
+        return Note("analysis.stillness", {"name": name, "others": others})
+    figures = {
+        "name": name,
+        "ess": float(min(found.ess[worst], found.ess_tail[worst])),
+        "others": others,
+        "draws": now,
+        "enough": _sufficient_draws(now, found),
+        "faster": draws.info.get(FASTER, ""),
+    }
+    if r_hat < MAX_R_HAT:
+        return Note("analysis.few_effective_draws", {**figures, "least": MIN_ESS})
+    return Note(_disagreement(r_hat, found), {**figures, "r_hat": r_hat, "most": MAX_R_HAT})
 
 
-def _above(value: float, limit: float) -> str:
-    """Write a figure with as many digits as show that it is above a limit."""
-    return next((text for k in (3, 4, 5) if float(text := f"{value:.{k}f}") > limit), f"just over {limit:g}")
+def _disagreement(r_hat: float, found: Diagnostics) -> str:
+    """Return the code of chains that differ, by how much that matters."""
+    if r_hat < HARDLY_APART and not found.short:
+        return "analysis.near_agreement"
+    return "analysis.disagreement" if r_hat >= FAR_APART else "analysis.rough_agreement"
 
 
 def _sufficient_draws(now: int, found: Diagnostics) -> int:
@@ -116,12 +88,6 @@ def _moves(draws: Draws, k: int) -> bool:
     """Whether every chain has numbers for a parameter, and not one number alone."""
     values = draws.values[:, :, k]
     return all(isfinite(chain.sum()) and chain.min() < chain.max() for chain in values)
-
-
-def _others(count: int) -> str:
-    if not count:
-        return ""
-    return " (another parameter fails too)" if count == 1 else f" ({count:,} other parameters fail too)"
 
 
 def draws_needed(now: int, r_hat: float, ess: float) -> int:

@@ -32,7 +32,8 @@ CHUNK = 1 << 15  # records at a time
 SINGULAR = 1e-10  # of a column is left after those before it
 LEAST_ACCEPTANCE = 0.3  # of the ratio of priors
 ENOUGH = 0.6  # effective share of the draws, below which the residual sd is proposed anew
-RATIO = "acceptance of the priors' ratio"
+# What is kept of a run, by name
+RATIO, REDRAWN, WEAK = "acceptance of the priors' ratio", "residual sd redrawn", "weak signal"
 CLOSED = "draws in closed form"
 CHAINED = f"independence chains of {CLOSED}"
 
@@ -96,7 +97,7 @@ def sample(
         return None
     info["acceptance"] = found.acceptance
     if found.acceptance < 0.5:
-        info["weak"] = "the noise is about as large as the signal"
+        info[WEAK] = True  # the noise is about as large as the signal
     return _named_draws(system, form, found, (chains, draws), info)
 
 
@@ -130,7 +131,7 @@ class _ProposalSource(NamedTuple):
         again = pick(log_weights(self.system, self.form, priors, moved) + more, self.shape[0], rng)
         if effective_share(again.chosen, self.shape[0]) > effective_share(kept.chosen, self.shape[0]):
             found, kept = moved, again
-            info = {RATIO: kept.acceptance, "residual sd": "proposed by its conditional law"}
+            info = {RATIO: kept.acceptance, REDRAWN: True}
         return found.at(kept.chosen), info
 
 
@@ -173,7 +174,7 @@ def _named_draws(
         label = "" if equation is system.interest else system.variables[equation.response].name + " ~ "
         names.append(tuple(label + name for name in (*equation.names, "sigma")))
     how = CHAINED if RATIO in info else f"independent {CLOSED}"
-    how += ", sigma by its conditional law" if "residual sd" in info else ""
+    how += ", sigma by its conditional law" if REDRAWN in info else ""
     nuisance = np.concatenate(tables[:-1], axis=2) if tables[:-1] else np.empty((*shape, 0))
     return Draws(
         names=names[-1],

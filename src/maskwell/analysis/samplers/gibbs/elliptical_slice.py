@@ -28,7 +28,6 @@ Floats = npt.NDArray[np.float64]
 
 MOST_NEWTON, AT_REST = 25, 1e-6  # steps of a climb, and the change that ends it
 FULL_TURN = 2 * np.pi
-_PLACE = "where the climb begins, effects from {}"
 
 
 def draw_turned(chain: GibbsChain, part: LayoutPart) -> None:
@@ -49,7 +48,7 @@ def start_turned(chain: GibbsChain, part: LayoutPart) -> None:
         inverse = np.linalg.inv(chain.covariances[part.number][k]) if part.effects else np.empty((0, 0))
         precision = np.asarray(inverse, dtype=np.float64)
         here, pseudo = _Point(chain, part, place), (np.empty(len(chain.state)), np.empty(len(chain.state)))
-        chain.info[_PLACE.format(place.begin)] = _mode(chain, here, pseudo, precision)[0]
+        chain.starts[place.begin] = _mode(chain, here, pseudo, precision)[0]
         here.solve(pseudo, precision, noisy=True)
 
 
@@ -59,7 +58,7 @@ def _turn(chain: GibbsChain, part: LayoutPart, place: EffectsPlace, group_precis
     now, eta_now = here.get(), here.etas()
     pseudo = np.empty(len(chain.state)), np.empty(len(chain.state))
     if fit.hidden:
-        here.put(chain.info[_PLACE.format(place.begin)])
+        here.put(chain.starts[place.begin])
     mode, eta_mode = _mode(chain, here, pseudo, group_precision)
     here.solve(pseudo, group_precision, noisy=True)
     step, eta_step = here.get() - mode, here.etas() - eta_mode

@@ -28,7 +28,10 @@ MOST_LISTED = 2000  # counts of a record, where noise is shared with other colum
 
 @dataclass(slots=True)
 class GibbsChain:
-    """The state of one chain; `step` changes it in place."""
+    """The state of one chain; `step` changes it in place.
+
+    `starts` has where the climb to the mode of some effects begins, by the place of the first of them.
+    """
 
     plan: SweepPlan
     rng: np.random.Generator
@@ -40,7 +43,7 @@ class GibbsChain:
     plain: Any = None
     rooms: dict[int, Any] = field(default_factory=dict)
     slices: int = 0
-    info: dict[str, Any] = field(default_factory=dict)
+    starts: dict[int, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
