@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 # How much a reader must mind: nothing to do, something to look at, figures that must not be used as they stand.
@@ -71,11 +72,12 @@ def texts(notes: Iterable[Note]) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a figure as JSON can hold it."""
+    """Return a figure as JSON can hold it: nothing where a number has no end or is not known."""
     if isinstance(value, Note):
         return value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    return value.item() if hasattr(value, "item") else value
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -124,7 +124,7 @@ def attack(
     with warnings_told() as told:
         result: Any = run(plans, masking, targets=held)
         risks = dict(result) if everybody else {result.name: result}
-        told.extend(note for risk in risks.values() for note in risk.notes)
+        told.extend(str(note) for risk in risks.values() for note in risk.notes)
     said, unmet = _tolerance_verdict(risks, tolerance)
     if as_json:
         typer.echo(json.dumps(result.to_dict() | said, indent=2, allow_nan=False))

@@ -134,7 +134,7 @@ def limits_section(outcome: Any) -> Html:
             )
     unchecked += [sentence(one) for one in (*not_held_words(outcome), *laxer_words(outcome))]
     unchecked += [sentence(one) for one in whole_lines(outcome.after.on_limits())]
-    unchecked += [sentence(note) for note in (*outcome.audit.notes, *outcome.utility.notes)]
+    unchecked += [sentence(str(note)) for note in (*outcome.audit.notes, *outcome.utility.notes)]
     unchecked += [
         f"Model {model.formula}: {sentence(note)}" for model in outcome.utility.models for note in model.notes
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...figure_style import BLUE, GREY, INK, ORANGE, check_picture, label, panels, save, spread_out, title
-from .assumptions import count_phrase
+from ...words.phrases import count_phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import BadPlan, raise_all
 from ...masking import Release
+from ...notes import Note
 from ...schema import Column
 from ...table import Floats, Table
 from ..agreement import is_comparable, is_number
@@ -28,7 +29,7 @@ from ..candidate_scores import (
     guess_from_links,
     option_problems,
 )
-from ..one_to_one import DENSE_CELLS, on_gap
+from ..one_to_one import DENSE_CELLS, proved_gap
 from ..protocol import Bools, Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from ..risk import Risk
 from .assignment import block_links
@@ -121,7 +122,7 @@ class NearestRecord(RecordSearch):
             notes=[
                 *notes,
                 *metric.notes,
-                *([] if gap is None else [on_gap(gap, "a smaller sum of squares")]),
+                *([] if gap is None else [Note("attacks.one_to_one_distance", {"gap": proved_gap(gap)})]),
             ],
         )
         figures = {**guess.figures, "measured": measured, "blocks": blocks, "gap": gap}
@@ -184,19 +185,22 @@ class NearestRecord(RecordSearch):
             return False
         return released.name not in known.schema or is_comparable(known.schema[released.name], released)
 
-    @property
-    def _left(self) -> str:
-        return "released as groups" if self.distance == "gower" else "not numbers in the release"
+    def _on_left_out(self, columns: tuple[str, ...]) -> list[Note]:
+        """Say which key columns are not compared."""
+        if not columns:
+            return []
+        if self.distance == "gower":
+            return [Note("attacks.no_distance_on_groups", {"columns": columns})]
+        return [Note("attacks.no_distance_on_names", {"columns": columns})]
 
-    def _fields(self, known: Table, released: Table) -> tuple[tuple[str, ...], list[str]]:
-        notes: list[str] = []
+    def _fields(self, known: Table, released: Table) -> tuple[tuple[str, ...], list[Note]]:
+        notes: list[Note] = []
         fields = self.fields
         if fields is None:
             blocks = self.match_columns(released.schema)
             keys = [c for c in released.schema.columns if "key" in c.roles and c.name not in blocks]
             fields = tuple(c.name for c in keys if c.is_number or self._takes_names(known, c))
-            left = [c.name for c in keys if c.name not in fields]
-            notes = [f"no distance is taken on {', '.join(left)}: {self._left}"] if left else []
+            notes = self._on_left_out(tuple(c.name for c in keys if c.name not in fields))
         check_fields_named(fields, "name amounts in fields")
         check_fields(fields, known, released)
         if self.distance != "gower":
