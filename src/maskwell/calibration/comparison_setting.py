@@ -154,7 +154,7 @@ def make_situation(
         low=low,
         high=high,
         blocks=attack.blocks_of(known, table),
-        notes=(*notes, *said, *_attack_notes(attack)),
+        notes=(*map(str, notes), *said, *_attack_notes(attack)),
     )
 
 

@@ -39,7 +39,6 @@ from .value_of_card import (
     draw,
     said_before,
 )
-from .words import in_options
 
 NO = 1  # exit code: the answer is no
 FINGERPRINT = "fingerprint alone"  # his name in the table of all intruders
@@ -129,7 +128,7 @@ def attack(
     if as_json:
         typer.echo(json.dumps(result.to_dict() | said, indent=2, allow_nan=False))
     else:
-        typer.echo("\n".join([in_options(repr(result)), *([said["verdict"]] if said else [])]))
+        typer.echo("\n".join([repr(result), *([said["verdict"]] if said else [])]))
     if picture is not None:
         draw(result, picture)
     if unmet:

@@ -107,7 +107,7 @@ def error_plays_no_part(hardly: bool, exact_columns: bool) -> str:
     which = "his other columns single" if exact_columns else "values so nearly right single"
     return (
         f"THE ERROR PLAYS {part}: {which} out the record in the steward's own file, from which the true value is then "
-        "known; for an outsider take marginal='gaussian', or a marginal of your own with population= in the error"
+        "known; for an outsider take marginal 'gaussian', or a marginal of your own with a population in the error"
     )
 
 

@@ -60,7 +60,8 @@ def _check_card(card: NoiseCard, released: Table) -> None:
     """Refuse a release without a law, and a card that cannot be this release's."""
     if not card.laws:
         raise NoLaw(
-            "the release has no noise law, which this intruder works by: give its card, or take NearestRecord"
+            "the release has no noise law, which this intruder works by: give its card, or take the "
+            "nearest-record intruder"
         )
     if card.records is not None and card.records != len(released):
         raise BadInput(

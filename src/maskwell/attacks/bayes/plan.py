@@ -193,11 +193,13 @@ def _kernel_problems(plan: BayesIntruder) -> list[str]:
         return [f"kernel must be one of {', '.join(KERNELS)}, not {plan.kernel!r}{near}"]
     problems = []
     if not callable(plan.marginal) and plan.marginal not in ("truth", "gaussian"):
-        problems.append(f"marginal must be 'truth', 'gaussian' or a function, not {plan.marginal!r}")
+        problems.append(
+            f"marginal must be 'truth' or 'gaussian' (in Python also a function), not {plan.marginal!r}"
+        )
     if plan.kernel != "coherent" and plan.marginal != "truth":
-        problems.append(f"marginal is the f(z) of kernel='coherent': leave it out with {plan.kernel!r}")
+        problems.append(f"marginal is the f(z) of kernel 'coherent': leave it out with {plan.kernel!r}")
     if plan.kernel in BACKWARD and plan.error is not None:
-        problems.append(f"kernel={plan.kernel!r} takes the intruder's values for exact: leave error out")
+        problems.append(f"kernel {plan.kernel!r} takes the intruder's values for exact: leave error out")
     return problems
 
 
@@ -240,10 +242,11 @@ def _check_laws(fields: Sequence[str], release: Release) -> None:
         return
     names = ", ".join(repr(name) for law in laws for name in law.columns if name in fields)
     if any(law.has_density for law in map(combined_of, release.card.laws)):
-        remedy = "name fields that have one, or take NearestRecord"
+        remedy = "name fields that have one, or take the nearest-record intruder"
     else:
         remedy = (
-            "no other column has one either, so take NearestRecord, or Fingerprint for what left in clear"
+            "no other column has one either, so take the nearest-record intruder, or the fingerprint for what left in "
+            "clear"
         )
     raise NoLaw(f"{laws[0].form} of {names} has no law p(z | x), by which this intruder works: {remedy}")
 

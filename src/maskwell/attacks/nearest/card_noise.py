@@ -25,7 +25,7 @@ from ...notes import Note
 from ...table import Floats, Table
 from ..pair_density import laws_on
 
-REMEDY = "leave it out of fields, or take distance='euclid'"
+REMEDY = "leave it out of fields, or take distance 'euclid'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def card_noise(card: NoiseCard, fields: Sequence[str], released: Table) -> CardN
     if not card.laws:
         raise NoLaw(
             "the release has no noise law, which this distance works by: give its card, "
-            "or take distance='euclid' or 'release'"
+            "or take distance 'euclid' or 'release'"
         )
     columns = _with_parts(card, fields)
     raise_all(_problems(card, columns), NoLaw)

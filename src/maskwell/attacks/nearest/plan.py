@@ -226,14 +226,14 @@ def _distance_problems(plan: NearestRecord) -> list[str]:
     if plan.shrink not in SHRINKS:
         problems.append(f"shrink must be 'matrix', 'per_variable' or left out, not {plan.shrink!r}")
     elif plan.shrink is not None and plan.distance == "gower":
-        problems.append("distance='gower' takes no shrink: leave it out, or take distance='euclid'")
+        problems.append("distance 'gower' takes no shrink: leave it out, or take distance 'euclid'")
     most = plan.largest_h
     if most is not None and (not isinstance(most, Integral) or isinstance(most, bool) or most < 1):
         problems.append(f"largest_h must be a whole number of at least 1, not {most!r}")
     if plan.ranked_by not in RANKINGS:
         problems.append(f"ranked_by must be 'euclid' or 'same', not {plan.ranked_by!r}")
     if plan.weights is not None and plan.distance not in ("euclid", "gower"):
-        problems.append(f"weights are for distance='euclid' or 'gower', not for {plan.distance!r}")
+        problems.append(f"weights are for distance 'euclid' or 'gower', not for {plan.distance!r}")
     return problems
 
 
@@ -249,7 +249,7 @@ def _frozen_weights(plan: NearestRecord) -> list[str]:
     if pairs and all(len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         return _weight_problems(plan, dict(pairs))
     if plan.distance == "gower":
-        return ["weights of distance='gower' are figures for fields: {field: weight}"]
+        return ["weights of distance 'gower' are figures for fields: {field: weight}"]
     return _matrix_problems(plan, pairs)
 
 

@@ -197,7 +197,10 @@ def _column_problems(law: Additive, j: int) -> Iterator[str]:
 
 
 def _refusal_message(why: str) -> str:
-    return f"the kernels paper and fms are for normal bias and noise that leave as points: {why}; kernel coherent works"
+    return (
+        f"kernels 'paper' and 'fms' are for normal bias and noise that leave as points: {why}; kernel 'coherent' "
+        "works"
+    )
 
 
 def _unit_problems(law: Additive, factor: KernelColumn | JointKernel) -> list[str]:

@@ -75,7 +75,7 @@ def together(
     _check_size(ground.blocks, MOST_CELLS if len(groups) == 1 and plan.prior is None else MOST_PAIRS)
     if plan.kernel == "forward" and ground.absent.any():
         raise BadPlan(
-            "kernel='forward' has no weight for units that were not released: take kernel='coherent'"
+            "kernel 'forward' has no weight for units that were not released: take kernel 'coherent'"
         )
     ask = _match_given_noise if plan.prior is None else _untold
     parts, notes = ask(plan, some, release, fields, ground, groups)

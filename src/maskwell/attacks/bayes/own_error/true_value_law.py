@@ -128,7 +128,7 @@ def _check_sizes(ground: CandidateBlocks, members: dict[int, Ints]) -> None:
         if count * len(members.get(block, ())) > KEPT_PAIRS:
             raise BadPlan(
                 f"{count:,} targets whose values are off, in a block of {len(members[block]):,} true records, are too "
-                "many to weigh against these: attack a sample of targets, or take marginal='gaussian'"
+                "many to weigh against these: attack a sample of targets, or take marginal 'gaussian'"
             )
 
 

@@ -262,7 +262,7 @@ def _size(law: Any, j: int, released: Table) -> float:
     if not (span > 0 and factor > 0):
         raise BadInput(
             f"column {name!r} has no two different released values to elicit a prior from: "
-            f"give one ({{'sd:{name}': ...}}), or leave the column out of fields"
+            f"give one of its own for 'sd:{name}', or leave the column out of fields"
         )
     return span / SIXTH / factor
 
