@@ -159,7 +159,7 @@ def keep_parameters(points: float, error: float | None, unsettled: bool) -> str:
     return (
         f"keeping the parameters {change_of_rate(points, error)}, against intruders with this prior, which nobody can "
         "check; more noise, told, protects against every intruder and leaves the release open to analysis"
-        f"{_unsettled(unsettled)}"
+        f"{_reservation(unsettled)}"
     )
 
 
@@ -168,7 +168,7 @@ def too_few_targets(targets: int, points: float, error: float | None, unsettled:
     few = "1 target is" if targets == 1 else f"{targets:,} targets are"
     return (
         f"{few} too few to say: keeping the parameters {change_of_rate(points, error)}; {NEEDED}"
-        f"{_unsettled(unsettled)}"
+        f"{_reservation(unsettled)}"
     )
 
 
@@ -177,11 +177,11 @@ def tell_parameters(points: float, error: float | None, little: bool, unsettled:
     nothing = ", nothing to speak of" if little else ""
     return (
         f"tell the parameters: keeping them {change_of_rate(points, error)}{nothing}, and {NEEDED}"
-        f"{_unsettled(unsettled)}"
+        f"{_reservation(unsettled)}"
     )
 
 
-def _unsettled(unsettled: bool) -> str:
+def _reservation(unsettled: bool) -> str:
     return "; what did not settle (above) may change this" if unsettled else ""
 
 

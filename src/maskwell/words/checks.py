@@ -9,7 +9,7 @@ from ..notes import Wording
 from .phrases import count_phrase
 
 
-def sampled(checks: int, looked_at: int, records: int) -> str:
+def sample_size(checks: int, looked_at: int, records: int) -> str:
     """Say how many checks looked at a part of the records."""
     return f"{count_phrase(checks, 'check')} looked at {looked_at:,} of {records:,} released records"
 
@@ -35,13 +35,13 @@ def few_records(seen: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def untested(columns: Mapping[str, str]) -> str:
+def columns_left_out(columns: Mapping[str, str]) -> str:
     """Name the columns whose residuals were not tested, and why."""
     return f"residuals not tested: {'; '.join(f'{name} ({why})' for name, why in columns.items())}"
 
 
 WORDS: dict[str, Wording] = {
-    "checks.sampled": Wording(sampled, "info", "heavy checks looked at a part of the records"),
+    "checks.sampled": Wording(sample_size, "info", "heavy checks looked at a part of the records"),
     "checks.power": Wording(power, "info", "residuals were tested: what their tests could have seen"),
     "checks.few_records": Wording(
         few_records, "info", "residuals were tested: how many unprotected records they could have seen"
@@ -64,7 +64,9 @@ WORDS: dict[str, Wording] = {
         "info",
         "residuals were tested: what no test of them can see",
     ),
-    "checks.untested": Wording(untested, "caution", "masked columns have no residuals that could be tested"),
+    "checks.untested": Wording(
+        columns_left_out, "caution", "masked columns have no residuals that could be tested"
+    ),
     "checks.tested_one_by_one": Wording(
         "residuals of {columns} tested column by column, not together: {why}",
         "caution",

@@ -338,4 +338,4 @@ def test_refused_kernels_and_long_lines_fit_the_screen(make_people):
     said = repr(mw.attacks.card_value(biased, plan=replace(PLAN, direction="to_original"), helpers=(3, 4)))
     assert max(map(len, said.splitlines())) <= 100
     assert said.count("helpers look for masked records") == 1
-    assert said.count("is for normal bias and noise") == 1
+    assert said.count("are for normal bias and noise") == 1
