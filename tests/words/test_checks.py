@@ -22,5 +22,7 @@ def test_what_would_have_been_seen_is_said_where_anything_would() -> None:
 
 
 def test_columns_that_were_not_tested_are_named() -> None:
-    said = Note("checks.untested", {"columns": {"A": "classes are not random", "B": "it has no law"}})
-    assert str(said) == "residuals not tested: A (classes are not random); B (it has no law)"
+    reasons = {"A": Note("checks.classes_without_chance"), "B": Note("checks.no_density", {"form": "swap"})}
+    said = Note("checks.untested", {"columns": reasons})
+    assert str(said) == "residuals not tested: A (classes are not random); B (a swap has no density)"
+    assert said.to_dict()["figures"]["columns"]["B"]["figures"] == {"form": "swap"}

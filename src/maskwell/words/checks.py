@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..notes import Wording
-from .phrases import count_phrase
+from ..notes import Note, Wording
+from .phrases import count_phrase, text_of_names
 
 
 def sample_size(checks: int, looked_at: int, records: int) -> str:
@@ -35,12 +35,53 @@ def few_records(seen: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def columns_left_out(columns: Mapping[str, str]) -> str:
+def columns_left_out(columns: Mapping[str, Note]) -> str:
     """Name the columns whose residuals were not tested, and why."""
     return f"residuals not tested: {'; '.join(f'{name} ({why})' for name, why in columns.items())}"
 
 
-WORDS: dict[str, Wording] = {
+def coarse_units(columns: Sequence[str]) -> str:
+    """Name the columns whose units are too coarse for residuals given the columns before."""
+    return f"the unit of {' and of '.join(columns)} is coarse beside the noise that other columns leave"
+
+
+# Why the residuals of a column were not tested; they stand in other notes.
+REASONS = {
+    "checks.is_total": Wording(
+        "a total: it must be the sum of its released parts", "info", "a column is computed anew from others"
+    ),
+    "checks.no_law": Wording("the card has no law for it", "info", "a column has no law on the card"),
+    "checks.no_density": Wording("a {form} has no density", "info", "a law has no density"),
+    "checks.no_distribution": Wording(
+        "no distribution function is known of its law", "info", "a law has no distribution function"
+    ),
+    "checks.no_noise": Wording("none of its cells carries noise", "info", "a law gives noise to no cell"),
+    "checks.other_categories": Wording(
+        "its categories are not those of the card", "caution", "a table on the card is of other categories"
+    ),
+    "checks.other_categories_before": Wording(
+        "its categories are others than in the earlier release",
+        "caution",
+        "a nested release has other categories than the earlier one",
+    ),
+    "checks.table_without_chance": Wording(
+        "nothing in its table is random", "info", "a table changes categories without chance"
+    ),
+    "checks.classes_without_chance": Wording("classes are not random", "info", "amounts leave as classes"),
+    "checks.other_noise_added": Wording(
+        "what was added to its earlier noise is no normal noise of one size",
+        "info",
+        "a nested release has noise that is not normal",
+    ),
+    "checks.coarse_units": Wording(coarse_units, "info", "units are coarse beside noise given other columns"),
+    "checks.no_full_rank": Wording(
+        "its noise has no full rank, or too many components to be listed",
+        "info",
+        "correlated noise cannot be whitened",
+    ),
+}
+
+WORDS: dict[str, Wording] = REASONS | {
     "checks.sampled": Wording(sample_size, "info", "heavy checks looked at a part of the records"),
     "checks.power": Wording(power, "info", "residuals were tested: what their tests could have seen"),
     "checks.few_records": Wording(
@@ -68,7 +109,7 @@ WORDS: dict[str, Wording] = {
         columns_left_out, "caution", "masked columns have no residuals that could be tested"
     ),
     "checks.tested_one_by_one": Wording(
-        "residuals of {columns} tested column by column, not together: {why}",
+        text_of_names("residuals of {columns} tested column by column, not together: {why}"),
         "caution",
         "residuals of correlated noise could not be made independent",
     ),
