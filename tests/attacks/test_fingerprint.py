@@ -17,6 +17,7 @@ from maskwell.attacks.protocol import IntruderKnowledge
 from maskwell.attacks.uniqueness import HIDDEN
 from maskwell.errors import BadInput, BadPlan
 from maskwell.masking import Masking
+from maskwell.notes import Note, has_code
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -235,7 +236,7 @@ def test_codes_that_the_mask_gives_do_not_count_but_missing_values_do():
     plain, coded = floor_of(noise, table), floor_of(mw.Chain([noise, mw.Coding(("A",), top=70)]), table)
     assert plain.table["class"].to_pylist() == ["unique", "unique", *["3 to 5 alike"] * 4]
     assert coded.table["class"].to_pylist() == ["unique", *["3 to 5 alike"] * 5]
-    assert any("depends on the noise" in note for note in coded.notes)
+    assert has_code(coded.notes, "attacks.coded_by_noise")
     released = [masked(mw.Chain([noise, mw.Coding(("A",), top=70)]), table, seed) for seed in range(20)]
     assert len({int((one.release.table.status("A") == 2).sum()) for one in released}) > 1
 
@@ -290,13 +291,13 @@ def test_ids_groups_and_dropped_columns_are_no_fingerprint(people):
     lone = replace(people, closed={**people.closed, "HH": (np.arange(len(people)) == 3).astype(np.uint8)})
     assert "HH" in mw.attack(mw.Fingerprint(), lone).floor.patterns
     notes = mw.attack(mw.Fingerprint(), people).notes
-    assert any("share a HH" in note for note in notes)
+    assert Note("attacks.shared_groups", {"columns": ("HH",)}) in notes
 
 
 def test_every_other_kind_of_number_key_is_taken_as_masked_on_a_table(people):
     risk = mw.attack(mw.Fingerprint(), people)
     assert risk.floor.patterns == AMOUNTS
-    assert any("INCOME, TAX, AGE" in note and "masked=" in note for note in risk.notes)
+    assert Note("attacks.masked_as_planned", {"columns": ("INCOME", "TAX", "AGE")}) in risk.notes
     assert mw.attack(mw.Fingerprint(masked=()), people).floor.patterns == ()
 
 
@@ -386,7 +387,7 @@ def test_exchanged_columns_count_and_the_marks_say_who_is_safe(people, masking):
     after = mw.attack(mw.Fingerprint(columns=columns), swapped)
     assert 0 < after.correct < before.correct
     assert after.correct < after.claims
-    assert any("exchanged" in note for note in after.notes)
+    assert has_code(after.notes, "attacks.relies_on_exchanged")
     strict = mw.attack(mw.Fingerprint(columns=columns, swapped=False), swapped)
     assert strict.correct == strict.claims == len(alone(cells(people, VALUES, ())))
     assert not set(strict.floor.patterns)
@@ -438,7 +439,7 @@ def test_without_a_card_the_steward_tells_what_the_links_show(people):
     assert "WEIGHT" not in risk.floor.values
     assert risk.correct == risk.claims > 0
     assert plan.told(shuffled) == plan
-    assert "the release has no card: taken as masked are WEIGHT" in risk.notes
+    assert Note("attacks.masked_without_card", {"columns": ("WEIGHT",)}) in risk.notes
     named = mw.attack(mw.Fingerprint(masked="WEIGHT"), shuffled)
     assert named.claims == risk.claims
     with pytest.raises(BadPlan, match=r"no card.*masked="):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks import Sample, attack_run
+from maskwell.attacks import Sample, answers
 from maskwell.attacks.attack_run import attack_by
 from maskwell.attacks.bayes import likelihood
 from maskwell.attacks.bayes.likelihood import PairLikelihood
@@ -56,12 +56,12 @@ def test_a_part_of_the_file_gives_the_answer_of_the_whole(name, ids, monkeypatch
         sizes.append(None if part is None else len(part.rows))
         return part
 
-    target_blocks = attack_run.target_blocks
-    monkeypatch.setattr(attack_run, "target_blocks", seen)
+    target_blocks = answers.target_blocks
+    monkeypatch.setattr(answers, "target_blocks", seen)
     some = attack_by(plan, masking)
     assert sizes[0] is not None
     assert 9 <= sizes[0] < 400
-    monkeypatch.setattr(attack_run, "target_blocks", lambda *_: None)
+    monkeypatch.setattr(answers, "target_blocks", lambda *_: None)
     whole = attack_by(plan, masking)
     assert np.array_equal(some.guess.found, whole.guess.found)
     assert np.array_equal(some.guess.searcher, whole.guess.searcher)

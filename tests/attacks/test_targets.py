@@ -14,6 +14,7 @@ from maskwell.attacks import attack_from_dict
 from maskwell.attacks.answers import intruder_records
 from maskwell.attacks.targets import choice_from_dict, standardised_values
 from maskwell.errors import BadPlan
+from maskwell.notes import Note
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -310,5 +311,5 @@ def test_masked_columns_are_not_among_the_blocks_by_themselves(people):
         masking = mw.apply(mw.Chain(masks), people, seed=5)
         risk = mw.attack(mw.NearestRecord(), masking)
     assert risk.attack.match_blocks == ()
-    assert "not among the blocks, because masked: REGION" in risk.notes
+    assert Note("attacks.masked_blocks", {"columns": ("REGION",)}) in risk.notes
     assert risk.rate == mw.attack(mw.NearestRecord(match_blocks=()), masking).rate > 0.05

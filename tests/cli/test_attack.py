@@ -256,9 +256,9 @@ def test_what_the_law_believes_is_drawn(run: Any, folder: Path) -> None:
         (("card-value", *HALVES, "--helpers", "-3"), "--helpers is a whole number or all, not '-3'"),
         ((*LAW, "--helpers", "5000"), "5,000 helpers are more than there are others: give at most 239"),
         ((*LAW, "--family", "gamma"), "say --untold too"),
-        ((*LAW, "--marginal", "normal"), "--marginal must be truth or gaussian, not 'normal'"),
-        ((*LAW, "--helpers", "3", "--one-to-one"), "leave --one-to-one out"),
-        ((*LAW, "--untold", "--mean-over-sd", 0), "--mean-over-sd is a number"),
+        ((*LAW, "--marginal", "normal"), "marginal must be 'truth' or 'gaussian'"),
+        ((*LAW, "--helpers", "3", "--one-to-one"), "leave the one-to-one assignment out"),
+        ((*LAW, "--untold", "--mean-over-sd", 0), "mean over sd of a prior is a number"),
     ],
 )
 def test_options_of_the_law_that_make_no_sense_are_refused(

@@ -228,7 +228,7 @@ def test_a_bound_on_the_ceiling_stands_for_who_takes_too_long(
     his, ceiling = (outcome.after[name] for name in ("knows the law, one-to-one", "the ceiling"))
     assert his.ceiling is not None
     assert his.interval == ceiling.interval
-    assert "not tried himself" in his.notes[0]
+    assert his.notes[0].code == "attacks.bounded_by_other"
     assert has_code(outcome.notes, "pipeline.bounded_intruder")
     assert not any("one-to-one is held to the tolerance and" in one for one in outcome.not_judged)
 

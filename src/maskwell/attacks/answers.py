@@ -16,6 +16,7 @@ from ..card import SwapParameters
 from ..errors import BadInput, BadPlan
 from ..keys import Key, Stream, in_blocks, words
 from ..masking.results import Masking, Release, record_blocks
+from ..notes import Note
 from ..table import Table
 from .class_codes import seen_by, sure_columns
 from .cluster_sample import ClusterSample
@@ -51,7 +52,7 @@ class Answer:
     numbers: Ints
     chosen: Ints | None
     masking: Masking
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     part: TargetBlocks | None = None
     records: int = 0
     released_share: float | None = None
@@ -139,7 +140,7 @@ def _with_error(table: Table, error: OwnError, masking: Masking) -> Table:
     )
 
 
-def _in_clear_blocks(plan: Attack, masking: Masking) -> tuple[Attack, list[str]]:
+def _in_clear_blocks(plan: Attack, masking: Masking) -> tuple[Attack, list[Note]]:
     """Leave masked columns out of the blocks that a plan takes from the schema: nobody relies on those.
 
     Who codes by himself relies on what leaves as classes.
@@ -154,17 +155,15 @@ def _in_clear_blocks(plan: Attack, masking: Masking) -> tuple[Attack, list[str]]
     if not left:
         return plan, []
     kept = tuple(name for name in blocks if name not in masked)
-    return replace(plan, match_blocks=kept), [f"not among the blocks, because masked: {', '.join(left)}"]
+    return replace(plan, match_blocks=kept), [Note("attacks.masked_blocks", {"columns": tuple(left)})]
 
 
-def _on_presence(numbers: Ints, here: int) -> list[str]:
+def _on_presence(numbers: Ints, here: int) -> list[Note]:
     """Say how many of the intruder's records could be found at all, where not all can."""
     if here == len(numbers):
         return []
-    return [
-        f"{here:,} of {len(numbers):,} targets are in the release ({int((numbers >= 0).sum()):,} in the truth), and he "
-        "does not know who: the rate is over all of them"
-    ]
+    counts = {"released": here, "targets": len(numbers), "in_truth": int((numbers >= 0).sum())}
+    return [Note("attacks.targets_not_released", counts)]
 
 
 def intruder_records(

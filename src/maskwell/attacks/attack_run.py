@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import BadPlan, NoLaw
 from ..masking.results import Masking, Release
+from ..notes import Note
 from ..table import Table
 from .answers import AttackResult, answer_of
 from .protocol import Attack, Attacks, Ints, check_attack
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from .risk import Risk, Risks
 
 LONGEST_OPTION = 30  # letters of an option that are said in the name of a plan
-UNRELIED = "left in clear and NOT USED"
 
 
 @overload
@@ -55,11 +55,7 @@ def _with_unrelied(risk: Risk, masking: Masking | Table) -> Risk:
     names = unrelied_columns(risk, masking) if isinstance(masking, Masking) else ()
     if not names:
         return risk
-    note = (
-        f"{UNRELIED}: {', '.join(names)} (who knows them finds more: add them to match_blocks, or call them "
-        "sensitive in the schema where nobody outside knows them)"
-    )
-    return replace(risk, notes=(*risk.notes, note))
+    return replace(risk, notes=(*risk.notes, Note("attacks.not_used", {"columns": names})))
 
 
 def attack_by(

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import BadPlan
+from ..notes import Note
 from ..table import Floats
 from .linkage.assignment import MOST_CELLS, check_size, optimal_of
 from .one_to_one import Assignment, Chunk, Digests, Rounded, ScoreBlock, best_of_matrix, in_chunks
@@ -377,7 +378,7 @@ def guess_from_links(
     scores: tuple[Floats, Floats],
     columns: dict[str, Any],
     fields: tuple[str, ...],
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
 ) -> Guess:
     """Put links into the form in which all intruders answer; `scores` are those shown of the best and the second."""
     linked = best.place >= 0

@@ -19,6 +19,7 @@ from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, MaskwellWarning, raise_all
 from ..keys import Key
 from ..masking import Mask, Masking, Release
+from ..notes import Note
 from ..schema import OPEN, Schema
 from ..table import Table
 from .attack_run import attack_by
@@ -128,7 +129,7 @@ class Fingerprint(RecordSearch):
         orders = order_of(known.targets, "known"), order_of(release.table, "released")
         return _guess_from_prints(self, prints, orders, notes + said + _notes(counted, release))
 
-    def _masked(self, release: Release, bare: bool) -> tuple[tuple[str, ...], list[str]]:
+    def _masked(self, release: Release, bare: bool) -> tuple[tuple[str, ...], list[Note]]:
         """Return the columns that are masked beside what the card says, and what to say about them."""
         if _speaks(release.card):
             if self.masked is not None:
@@ -138,19 +139,14 @@ class Fingerprint(RecordSearch):
             return (), []
         if self.masked is not None:
             raise_all(release.table.schema.missing_columns(self.masked), BadPlan)
-            said = f"the release has no card: taken as masked are {', '.join(self.masked) or 'no columns'}"
+            said = Note("attacks.masked_without_card", {"columns": self.masked})
             return self.masked, [] if bare else [said]
         if not bare:
             raise BadPlan(
                 "the release has no card that says what was masked: name those columns in masked=..."
             )
         keys = number_keys(release.table)
-        who = (
-            f"{', '.join(keys)} (the key columns that are numbers)"
-            if keys
-            else "nothing (no key is a number)"
-        )
-        return keys, [f"no noise yet: taken as masked are {who}; masked=... says otherwise"]
+        return keys, [Note("attacks.masked_as_planned", {"columns": keys})]
 
     @property
     def named_columns(self) -> tuple[str, ...] | None:
@@ -235,8 +231,7 @@ def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
     is_known = risk.attack.response_knowledge
     sampling = SampledBlocks(share, is_known)
     found = sampled_floor(risk.sure_floor, guess.figures["prints"], sampling)
-    whom = "among the targets in the release" if is_known else "among all targets"
-    said = f"each record is released with probability {share:g}: the correct links are those expected {whom}"
+    said = Note("attacks.expected_over_samples", {"share": share, "in_release": is_known})
     targets = max(round(found.targets), 1)
     return replace(
         risk,
@@ -260,7 +255,7 @@ def _over_draws(plan: Fingerprint, mask: Mask, table: Table) -> Risk:
         keys = [Key.from_seed(seed) for seed in range(DRAWS)]
         found = [attack_by(plan, apply(mask, table, key=key))[0] for key in keys]
     mean = float(np.mean([one.expected_correct for one in found]))
-    said = f"the correct links are the mean of {DRAWS} draws of the noise"
+    said = Note("attacks.mean_of_draws", {"draws": DRAWS})
     return replace(found[0], expected_correct=mean, notes=(said, *found[0].notes))
 
 
@@ -294,26 +289,24 @@ def _agreement(name: str, fate: Fate, ours: Table, theirs: Table) -> str | None:
     return PATTERN if fate.values and np.array_equal(apart.known, apart.released) else None
 
 
-def _notes(counted: Mapping[str, Fate], release: Release) -> list[str]:
+def _notes(counted: Mapping[str, Fate], release: Release) -> list[Note]:
     """Say what a steward should know about what counts."""
-    said, card = [], release.card
-    unsure = [name for name, fate in counted.items() if OPEN in fate.unsure]
+    said, card = list[Note](), release.card
+    unsure = tuple(name for name, fate in counted.items() if OPEN in fate.unsure)
     if unsure:
-        said.append(
-            f"which values of {', '.join(unsure)} are coded depends on the noise: that does not count"
-        )
-    exchanged = [name for name in counted if name in _swapped_columns(card)]
+        said.append(Note("attacks.coded_by_noise", {"columns": unsure}))
+    exchanged = tuple(name for name in counted if name in _swapped_columns(card))
     if exchanged and card.swapped is not None:
-        share = f"{100 * card.swapped.share:.3g}% of the records"
-        said.append(f"{', '.join(exchanged)} were exchanged for {share}: he relies on them all the same")
+        figures = {"columns": exchanged, "share": card.swapped.share}
+        said.append(Note("attacks.relies_on_exchanged", figures))
     if groups := release.table.schema.with_role("group"):
-        said.append(f"that records share a {' or '.join(groups)} shows in a release too, and is not counted")
+        said.append(Note("attacks.shared_groups", {"columns": tuple(groups)}))
     return said
 
 
 def _screen_spared_values(
     counted: dict[str, Fate], truth: Table, release: Release
-) -> tuple[dict[str, Fate], list[str]]:
+) -> tuple[dict[str, Fate], list[Note]]:
     """Leave spared values out where too many others come to lie among them; say which count and which do not.
 
     The intruder sees it: more released values lie there than true ones, of which he knows how they are distributed.
@@ -378,7 +371,7 @@ def _combination_codes(some: Sequence[Trait], traits: Sequence[Trait]) -> tuple[
 
 
 def _guess_from_prints(
-    plan: Fingerprint, prints: Prints, orders: tuple[Ints, Ints], notes: Sequence[str]
+    plan: Fingerprint, prints: Prints, orders: tuple[Ints, Ints], notes: Sequence[Note]
 ) -> Guess:
     """Put the links into the form in which all intruders answer; of records alike the first in keyed order is taken."""
     near, far = (0, 1) if plan.to_masked else (1, 0)

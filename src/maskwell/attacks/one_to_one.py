@@ -51,9 +51,9 @@ class Assignment:
     gap: float
 
 
-def on_gap(gap: float, better: str = "a total score larger") -> str:
-    """Say how near the best an assignment is proved to be."""
-    return f"one-to-one: no assignment within blocks has {better} by more than {max(gap, LEAST_GAP):.0e}"
+def proved_gap(gap: float) -> float:
+    """Return how near the best an assignment is proved to be, as it can be said: rounding is no proof."""
+    return max(gap, LEAST_GAP)
 
 
 @dataclass(frozen=True, slots=True)

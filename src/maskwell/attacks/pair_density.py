@@ -82,7 +82,8 @@ def laws_on(card: NoiseCard, columns: Iterable[str]) -> list[Any]:
         if chosen and not law.has_density:
             names = ", ".join(map(repr, law.columns))
             raise NoLaw(
-                f"{law.form} of {names} has no law p(z | x): name fields that have one, or take NearestRecord"
+                f"{law.form} of {names} has no law p(z | x): name fields that have one, or take the "
+                "nearest-record intruder"
             )
         if chosen:
             laws.append(of_columns(law, chosen))

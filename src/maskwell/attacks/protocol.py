@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import BadPlan
+from ..notes import Note
 from ..table import Floats, Table
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Guess:
     second_score: Floats | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __len__(self) -> int:
         return len(self.searcher)

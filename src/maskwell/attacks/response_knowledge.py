@@ -20,6 +20,7 @@ import numpy as np
 
 from ..errors import BadPlan
 from ..masking.results import Masking, labels_of
+from ..notes import Note
 from .protocol import NOBODY, Attack, Ints
 from .targets import RecordSet
 
@@ -89,10 +90,7 @@ class ReleasedPart:
             )
             if belief is not None and attack.to_masked:
                 belief = replace(belief, labels=self._names(belief.labels))
-        note = (
-            f"{share:.1%} of the targets are in the release, and he knows that his target is: the rate is among "
-            f"these; of all targets, released or not, he finds {share * risk.rate:.1%}"
-        )
+        note = Note("attacks.among_released", {"share": share, "rate_of_all": share * risk.rate})
         return replace(
             risk,
             attack=attack,

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..notes import Note
 from ..table import Floats
+from ..words.attacks import brief
 from .cluster_sample import ClusterSample
 from .linkage.em import EMFit
 from .nearest.h_index import HIndex
@@ -30,14 +32,16 @@ if TYPE_CHECKING:
     from .protocol import Attack
     from .uniqueness import Floor
 
+# Notes that change how a rate is read: whose bound it is, what was not settled, what was left unused.
 LIMITS = (
-    "upper bound",
-    "are not decided",
-    "NOT CONVERGED",
-    "NOT SETTLED",
-    "THE ERROR PLAYS",
-    "no ceiling",
-    "NOT USED",
+    "attacks.upper_bound",
+    "attacks.undecided_links",
+    "attacks.matchings_not_converged",
+    "attacks.chains_not_converged",
+    "attacks.not_settled",
+    "attacks.error_plays_no_part",
+    "attacks.no_ceiling",
+    "attacks.not_used",
 )
 
 
@@ -109,7 +113,7 @@ class Risk:
     effective: float | None = None
     gap: float | None = None
     ceiling: Ceiling | None = field(default=None, repr=False, compare=False)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     by: str = ""
     exempt: str | None = None
     his_record: Risk | None = field(default=None, repr=False, compare=False)
@@ -246,7 +250,7 @@ class Risk:
                 out[name] = getattr(self, name).to_dict()
         if self.gap is not None:
             out["gap"] = self.gap
-        out["notes"] = list(self.notes)
+        out["notes"] = [note.to_dict() for note in self.notes]
         return out
 
     def __repr__(self) -> str:
@@ -283,7 +287,7 @@ class Risk:
         notes = [
             line
             for note in self.notes
-            for line in wrap(note, 100, initial_indent="  - ", subsequent_indent="    ")
+            for line in wrap(str(note), 100, initial_indent="  - ", subsequent_indent="    ")
         ]
         return [*lines, "", *notes] if notes else lines
 
@@ -368,7 +372,7 @@ class Risks(Mapping[str, Risk]):
             "intruders": {name: risk.to_dict() for name, risk in self.items()},
             "found_by_any": self.found_by_any,
             "refused": self.refused,
-            "notes": self.on_ceiling(),
+            "notes": [note.to_dict() for note in self.on_ceiling()],
         }
 
     def __repr__(self) -> str:
@@ -389,7 +393,7 @@ class Risks(Mapping[str, Risk]):
             *self.on_clear(),
             *self.on_limits(),
         ]
-        lines += [line for text in self.on_ceiling() for line in wrap(text, 100, subsequent_indent="  ")]
+        lines += [line for note in self.on_ceiling() for line in wrap(str(note), 100, subsequent_indent="  ")]
         return "\n".join([*lines, f"found by any of them: {self.found_by_any:,}"])
 
     def on_sides(self) -> list[str]:
@@ -417,21 +421,17 @@ class Risks(Mapping[str, Risk]):
         text = f"of the targets in the release / of all targets{end}: {'; '.join(rows)}"
         return wrap(text, 100, subsequent_indent="  ")
 
-    def on_ceiling(self) -> list[str]:
+    def on_ceiling(self) -> list[Note]:
         """Say in which sense the ceiling is one: over the noise, and not after exchanges; nothing without one."""
         tops = {name: risk for name, risk in self.items() if risk.is_of_all_helpers}
         if not tops:
             return []
-        shown = ", ".join(tops)
+        names = tuple(tops)
         if any(risk.his_record is not None for risk in tops.values()):
-            return [
-                f"{shown}: takes exchanges for such at random, and is no ceiling after directed ones: who knows by "
-                "which rule records were exchanged may find more"
-            ]
+            return [Note("attacks.ceiling_after_exchanges", {"names": names})]
         highest = max(risk.rate for risk in tops.values())
-        above = [name for name, risk in self.items() if name not in tops and risk.rate > highest]
-        end = f" (here: {', '.join(above)})" if above else ""
-        return [f"{shown}: holds in expectation over the noise; in a single draw another may find more{end}"]
+        above = tuple(name for name, risk in self.items() if name not in tops and risk.rate > highest)
+        return [Note("attacks.ceiling_in_expectation", {"names": names, "above": above})]
 
     def on_fields(self) -> list[str]:
         """Name the fields compared, each list once."""
@@ -451,8 +451,8 @@ class Risks(Mapping[str, Risk]):
         said: dict[str, list[str]] = {}
         for name, risk in self.items():
             for note in risk.notes:
-                if any(mark in note for mark in LIMITS):
-                    said.setdefault(note.split(" (")[0], []).append(name)
+                if note.code in LIMITS:
+                    said.setdefault(brief(note), []).append(name)
         texts = [f"{'; '.join(names)}: {note}" for note, names in said.items()]
         return [line for text in texts for line in wrap(text, 100, subsequent_indent="  ")]
 

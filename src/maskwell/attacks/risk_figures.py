@@ -10,6 +10,7 @@ import numpy as np
 from ..arrow_buffers import from_numpy
 from ..card import NoiseCard
 from ..masking.results import labels_of
+from ..notes import Note
 from ..table import Floats, Table
 from .blind_guess import guessing_rate
 from .linkage.em import EMFit, pattern_bits
@@ -128,35 +129,23 @@ def _true_agreement(guess: Guess, marks: Marks) -> Floats | None:
     return np.asarray(pattern_bits(width)[pattern[comparable]].mean(axis=0))
 
 
-def _doubts(fit: EMFit, guess: Guess, marks: Marks, true_m: Floats | None) -> list[str]:
+def _doubts(fit: EMFit, guess: Guess, marks: Marks, true_m: Floats | None) -> list[Note]:
     """Say whether the latent class that EM found looks like matches at all."""
     if not fit.starts:
         return []
     names, pairs = guess.figures["fields"], int(guess.figures["counts"].sum())
     matches, size = int(marks.findable.sum()), fit.p * pairs
-    doubts = []
-    if not 0.5 * matches <= size <= 1.5 * matches:
-        doubts.append(f"it holds {size:,.0f} pairs where {matches:,} are matches")
-    against = [name for name, m, u in zip(names, fit.m, fit.u, strict=True) if m < u - NOTICEABLE]
-    if against:
-        doubts.append(f"agreement on {', '.join(against)} counts against it")
+    is_sized = 0.5 * matches <= size <= 1.5 * matches
+    against = tuple(name for name, m, u in zip(names, fit.m, fit.u, strict=True) if m < u - NOTICEABLE)
+    far: tuple[str, ...] = ()
     if true_m is not None:
-        far = [n for n, m, t in zip(names, fit.m, true_m, strict=True) if abs(m - t) > 0.1]
-        if far:
-            doubts.append(f"its m is more than 0.1 off the true agreement on {', '.join(far)}")
-    said = (
-        []
-        if fit.converged
-        else [f"EM had not converged after {fit.iterations:,} steps: m, u and p are where it stopped"]
-    )
+        far = tuple(n for n, m, t in zip(names, fit.m, true_m, strict=True) if abs(m - t) > 0.1)
+    said = [] if fit.converged else [Note("attacks.em_stopped", {"steps": fit.iterations})]
     if fit.optima > 1:
-        said.append(f"{fit.optima - 1} of {fit.starts} starts of EM ended in another, worse optimum")
+        said.append(Note("attacks.em_other_optima", {"others": fit.optima - 1, "starts": fit.starts}))
     if not fit.identified:
-        few = "fewer than three fields tell records apart, so the classes are not identified"
-        return [*said, f"{few}: m, u and p are where EM happened to start"]
-    if doubts:
-        return [*said, f"the class that EM found does not look like matches: {'; '.join(doubts)}"]
-    return [
-        *said,
-        f"the class that EM found looks like matches: {size:,.0f} pairs where {matches:,} are",
-    ]
+        return [*said, Note("attacks.em_not_identified")]
+    if is_sized and not against and not far:
+        return [*said, Note("attacks.em_like_matches", {"pairs": size, "matches": matches})]
+    doubts = {"pairs": None if is_sized else size, "matches": matches, "against": against, "off_truth": far}
+    return [*said, Note("attacks.em_unlike_matches", doubts)]

@@ -15,6 +15,7 @@ import numpy as np
 from ..laws import Additive, SkewedBias, Step
 from ..laws.chain import combined_of
 from ..masking import Masking
+from ..notes import Note
 from ..table import Floats
 from .protocol import Bools
 
@@ -106,25 +107,25 @@ def unchanged_shares(masking: Masking) -> dict[str, float]:
     return shares
 
 
-def on_spared(found: Sequence[tuple[str, float, float]]) -> list[str]:
+def on_spared(found: Sequence[tuple[str, float, float]]) -> list[Note]:
     """Say of which columns how many values leave without noise, and whether they count."""
     said = []
     for counts in (True, False):
         some = [one for one in found if (one[2] <= MOST_STRAYS) == counts]
         if some:
-            which = ", ".join(f"{name} {true:.1%}" for name, true, _ in some)
             strays = [share for _, _, share in some]
-            often = f"at most {max(strays):.2%}" if counts else f"{min(strays):.0%} and more"
-            end = f"{'' if counts else 'not '}counted; of the others {often} come to lie among them"
-            said.append(f"values that leave as they are, without noise ({which}): {end}")
+            figures = {
+                "columns": {name: true for name, true, _ in some},
+                "strays": max(strays) if counts else min(strays),
+                "counted": counts,
+            }
+            said.append(Note("attacks.spared_values", figures))
     return said
 
 
-def on_unchanged(masking: Masking) -> list[str]:
+def on_unchanged(masking: Masking) -> list[Note]:
     """Say which columns with noise left many values just as without: their unit is coarse."""
     if masking.masked is masking.truth:
         return []
-    listed = [f"{name} {share:.0%}" for name, share in unchanged_shares(masking).items() if share >= NOTABLE]
-    if not listed:
-        return []
-    return [f"left as they would without noise, by rounding and limits: {', '.join(listed)}"]
+    listed = {name: share for name, share in unchanged_shares(masking).items() if share >= NOTABLE}
+    return [Note("attacks.unchanged_values", {"columns": listed})] if listed else []

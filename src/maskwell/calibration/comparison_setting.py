@@ -7,7 +7,7 @@ IV). Made once by `critical_noise`, `agreement_curve` and `relaxed_code`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -155,7 +155,7 @@ def make_situation(
         low=low,
         high=high,
         blocks=attack.blocks_of(known, table),
-        notes=(*_remark_notes(remarks), *said, *_attack_notes(attack)),
+        notes=(*remarks, *said, *_attack_notes(attack)),
     )
 
 
@@ -170,14 +170,6 @@ def _check_linkage(attack: Any) -> Linkage:
             "critical noise is about true records that search: give a Linkage of direction 'to_masked'"
         )
     return attack
-
-
-def _remark_notes(remarks: Iterable[Note | str]) -> list[Note]:
-    """Return what the attack says of its fields as notes, also where it says that in words."""
-    return [
-        one if isinstance(one, Note) else Note("calibration.comparison_remark", {"text": one})
-        for one in remarks
-    ]
 
 
 def _attack_notes(attack: Linkage) -> list[Note]:

@@ -170,5 +170,6 @@ def check_has_h(name: str, risk: Risk, measure: Measure) -> None:
     """Refuse a tolerance on h for an attack that has none."""
     if measure.needs_h and risk.h is None:
         raise BadPlan(
-            f"{name} measures no h, which the tolerance is about: attack by NearestRecord(), or tolerate a MaxRate"
+            f"{name} measures no h, which the tolerance is about: attack by the nearest-record intruder, or tolerate a "
+            "MaxRate"
         )

@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadPlan
+from ..notes import Note
 from ..tolerances import is_real
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Audit(Mapping[str, Finding]):
     """All checks of a release: a mapping from their names to what each found. It stays inside."""
 
     findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __getitem__(self, check: str) -> Finding:
         for finding in self.findings:
@@ -179,7 +180,7 @@ class Audit(Mapping[str, Finding]):
         return {
             "passed": self.passed,
             "findings": [finding.to_dict() for finding in self.findings],
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def _ordered(self) -> list[Finding]:
@@ -207,7 +208,7 @@ class Audit(Mapping[str, Finding]):
         lines += [
             line
             for note in self.notes
-            for line in wrap(note, 100, initial_indent="- ", subsequent_indent="  ")
+            for line in wrap(str(note), 100, initial_indent="- ", subsequent_indent="  ")
         ]
         return lines + [
             line

@@ -12,6 +12,7 @@ from typing import Any
 from ..attacks.risk import Risks
 from ..errors import BadPlan, nearest, raise_all
 from ..masking import Masking
+from ..notes import Note
 from .catalogue import checks
 from .evidence import LARGEST, Evidence
 from .findings import Audit, Finding, Limits
@@ -106,10 +107,10 @@ def _limits(given: Mapping[str, Any], every: Sequence[Check]) -> dict[str, Limit
     return changed
 
 
-def _notes(findings: Sequence[Finding], evidence: Evidence) -> tuple[str, ...]:
+def _notes(findings: Sequence[Finding], evidence: Evidence) -> tuple[Note, ...]:
     """Say which checks looked at a part of the records."""
     counts = Counter(finding.sampled for finding in findings if finding.sampled is not None)
     return tuple(
-        f"{checks} check{'s' if checks > 1 else ''} looked at {records:,} of {evidence.records:,} released records"
+        Note("checks.sampled", {"checks": checks, "looked_at": records, "records": evidence.records})
         for records, checks in sorted(counts.items())
     )

@@ -43,7 +43,6 @@ from .release_command import STOPPED_EXIT_CODE, ToldStop
 from .release_command import release as release_plan
 from .seal_command import seal, unseal
 from .value_of_card import card_value
-from .words import in_options
 
 if TYPE_CHECKING:
     from ..masking import Masking
@@ -265,7 +264,7 @@ def main() -> None:
     except OtherEncoding as error:
         _refuse(f"{error.fault}: {_encoding_hint(error.encoding)}", error.exit_code)
     except MaskwellError as error:
-        _refuse(in_options(str(error)), error.exit_code)
+        _refuse(str(error), error.exit_code)
     except MemoryError:
         _refuse("there is not enough memory: use a machine with more, or read fewer records or columns", 2)
     except SystemExit as ending:

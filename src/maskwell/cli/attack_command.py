@@ -39,7 +39,6 @@ from .value_of_card import (
     draw,
     said_before,
 )
-from .words import in_options
 
 NO = 1  # exit code: the answer is no
 FINGERPRINT = "fingerprint alone"  # his name in the table of all intruders
@@ -124,12 +123,12 @@ def attack(
     with warnings_told() as told:
         result: Any = run(plans, masking, targets=held)
         risks = dict(result) if everybody else {result.name: result}
-        told.extend(note for risk in risks.values() for note in risk.notes)
+        told.extend(str(note) for risk in risks.values() for note in risk.notes)
     said, unmet = _tolerance_verdict(risks, tolerance)
     if as_json:
         typer.echo(json.dumps(result.to_dict() | said, indent=2, allow_nan=False))
     else:
-        typer.echo("\n".join([in_options(repr(result)), *([said["verdict"]] if said else [])]))
+        typer.echo("\n".join([repr(result), *([said["verdict"]] if said else [])]))
     if picture is not None:
         draw(result, picture)
     if unmet:

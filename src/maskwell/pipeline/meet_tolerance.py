@@ -16,6 +16,7 @@ from ..calibration.scale import has_scale, scale_mask, writable
 from ..errors import BadPlan, HopelessSwap, MaskwellWarning
 from ..keys import Key
 from ..masking import Masking, apply
+from ..notes import Note
 from ..tolerances import MaxRate, Ratio
 from .coded_columns import CodedTable
 from .intruders import named_intruders, risks_by_intruder
@@ -35,9 +36,6 @@ RAISED = 0.05  # by which share the scale is raised; twice that the second time,
 MOST_ROUNDS = 4  # of swaps, each to a tighter tolerance
 LEFT_TO_OTHERS = 0.65  # of the tolerance, for a nearest record where a Bayesian intruder finds too much too
 FURTHER = 1.2  # times what is still too much: a swap against one intruder helps a little less against another
-
-
-BOUNDED = "not tried himself: nobody who knows the law expects to find more than {} does, whose bound stands for him"
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,8 @@ def _bounding_risks(risks: Risks, bounds: Mapping[str, str]) -> Risks:
     """Return for those who take too long what bounds them; who is bounded by no more than one draw was not tried."""
     able = {name: by for name, by in bounds.items() if by in risks and risks[by].ceiling is not None}
     found = {
-        name: replace(risks[by], notes=(BOUNDED.format(by), *risks[by].notes)) for name, by in able.items()
+        name: replace(risks[by], notes=(Note("attacks.bounded_by_other", {"by": by}), *risks[by].notes))
+        for name, by in able.items()
     }
     return Risks(
         found, {name: f"{by} gave no bound for him" for name, by in bounds.items() if name not in able}

@@ -270,7 +270,9 @@ class Outcome:
         ]
         card = f"largest rate with the card in the open {shown[0]}, sealed or kept {shown[1]}"
         shares = [f"  {line}" for line in self.after.on_released()]  # wrapped already
-        shares += [line for said in self.after.on_ceiling() for line in _wrapped_lines(said, "  ", "    ")]
+        shares += [
+            line for said in self.after.on_ceiling() for line in _wrapped_lines(str(said), "  ", "    ")
+        ]
         return ["found by", *rows, *shares, *_items(refused), f"  {card}"]
 
     def _audit_lines(self) -> list[str]:

@@ -134,7 +134,7 @@ def _swaps(outcome: Any) -> Html:
 
 def _notes(outcome: Any) -> Html:
     after = outcome.after
-    said = whole_lines([*after.on_released(), *after.on_ceiling(), *after.on_clear()])
+    said = whole_lines([*after.on_released(), *map(str, after.on_ceiling()), *after.on_clear()])
     said += [f"{name}: {reason}" for name, reason in after.refused.items()]
     return html_list(sentence(" ".join(line.split())) for line in said)
 

@@ -109,7 +109,7 @@ def _risk(outcome: Any) -> list[str]:
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
     lines += _wrap_text(f"after the swaps {outcome.swapping.two_rates()}") if swapped else []
     lines += _wrap_text(said) if (said := _on_sample(outcome)) else []
-    lines += [line for text in after.on_ceiling() for line in _wrap_text(text)]
+    lines += [line for note in after.on_ceiling() for line in _wrap_text(str(note))]
     untried = _wrap_text(f"not tried: {'; '.join(after.refused)}") if after.refused else []
     untried += [line for said in not_held_words(outcome) for line in _wrap_text(said)]
     return [*lines, *untried, f"  {count_of(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]

@@ -238,7 +238,6 @@ SEARCH: Mapping[str, Wording] = {
 }
 
 AGREEMENT: Mapping[str, Wording] = {
-    "calibration.comparison_remark": Wording("{text}", "info", "what the intruder's fields are"),
     "calibration.unmasked_fields": Wording(
         _unmasked_fields, "info", "the intruder compares fields that noise does not touch"
     ),

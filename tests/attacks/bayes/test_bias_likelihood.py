@@ -214,7 +214,7 @@ def test_other_laws_are_refused_in_one_sentence(why):
     with pytest.raises(NoLaw, match=why) as refused:
         biased_terms([REFUSED[why]], one, one, "paper")
     assert "'A'" in str(refused.value)
-    assert "kernel='coherent' works" in str(refused.value)
+    assert "kernel 'coherent' works" in str(refused.value)
     assert len(refused.value.problems) == 1
 
 
@@ -249,7 +249,7 @@ def test_categories_are_refused(make_people):
         warnings.simplefilter("ignore", mw.MaskwellWarning)
         masking = mw.apply(mw.Pram(("EDU",), stay=0.8), make_people(40), seed=1)
     laws = laws_on(masking.release.card, ["EDU"])
-    with pytest.raises(NoLaw, match=r"'EDU'.*kernel='coherent' works"):
+    with pytest.raises(NoLaw, match=r"'EDU'.*kernel 'coherent' works"):
         biased_terms(laws, masking.release.table, masking.truth, "paper")
 
 

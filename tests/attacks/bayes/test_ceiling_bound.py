@@ -12,6 +12,7 @@ import maskwell as mw
 from maskwell.attacks.attack_run import attack_by
 from maskwell.attacks.bayes.matching_posterior import ceiling_bound, posterior
 from maskwell.errors import BadPlan
+from maskwell.notes import has_code
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -111,7 +112,7 @@ def test_the_bound_is_said_and_counted_the_same_twice(bounded):
     risk = mw.attack(ALL, masking)
     assert risk.to_dict()["ceiling"] == mw.attack(ALL, masking).to_dict()["ceiling"]
     assert "nobody can expect more than" in repr(risk)
-    assert any(note.startswith("blocks are too large for all matchings") for note in risk.notes)
+    assert has_code(risk.notes, "attacks.ceiling_bounded")
 
 
 def test_who_does_not_hold_the_card_is_still_refused(bounded, monkeypatch):

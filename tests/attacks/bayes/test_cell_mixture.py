@@ -13,11 +13,12 @@ from maskwell.attacks.attack_run import attack_by
 from maskwell.attacks.bayes.pruned_sums import cell_mixture
 from maskwell.attacks.bayes.pruned_sums.cell_mixture import CellMixture, part_counts, parts_of
 from maskwell.attacks.pair_density import law_terms
+from maskwell.notes import has_code
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
 NAMES, KEY = ("A", "B", "C", "D"), frozenset({"key"})
-IN_PARTS = "units taken for noise in "
+IN_PARTS = "attacks.units_as_noise_in_parts"
 
 
 def counts_of(count: int, gaps: float = 0.05, seed: int = 1) -> Table:
@@ -67,8 +68,8 @@ def test_cells_in_parts_link_as_boxes_do(assignment: str, monkeypatch: pytest.Mo
     exact, whole, _, _ = attack_by(plan, masking)
     monkeypatch.setattr(cell_mixture, "LEAST_CELLS", 0)
     near, guess, _, _ = attack_by(plan, masking)
-    assert any(note.startswith(IN_PARTS) for note in near.notes)
-    assert not any(note.startswith(IN_PARTS) for note in exact.notes)
+    assert has_code(near.notes, IN_PARTS)
+    assert not has_code(exact.notes, IN_PARTS)
     assert abs(near.rate - exact.rate) <= 0.01
     assert (guess.found == whole.found).mean() > 0.95
     if assignment == "best":

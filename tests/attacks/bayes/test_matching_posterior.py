@@ -8,10 +8,9 @@ import pytest
 import maskwell as mw
 from maskwell.attacks.attack_run import attack_by
 from maskwell.attacks.bayes.matching_posterior import posterior
-from maskwell.attacks.bayes.matching_posterior.posterior import CEILING
-from maskwell.attacks.bayes.posterior import UPPER_BOUND
 from maskwell.attacks.protocol import IntruderKnowledge
 from maskwell.errors import BadPlan
+from maskwell.notes import Note, has_code
 
 from .test_plan import NAMES, masked, table_of
 
@@ -35,29 +34,25 @@ def told(masking, helpers, **rest):
 def test_all_others_are_the_ceiling_however_it_is_said(masking):
     every, number = (told(masking, helpers) for helpers in ("all", 39))
     for risk in (every, number):
-        assert CEILING in risk.notes
-        assert UPPER_BOUND not in risk.notes
+        assert has_code(risk.notes, "attacks.ceiling")
+        assert not has_code(risk.notes, "attacks.upper_bound")
         assert risk.rate == every.rate
-    assert CEILING not in told(masking, 38).notes
-    assert UPPER_BOUND in told(masking, 38).notes
+    assert not has_code(told(masking, 38).notes, "attacks.ceiling")
+    assert has_code(told(masking, 38).notes, "attacks.upper_bound")
 
 
 def test_more_helpers_than_the_blocks_of_his_targets_have_is_said(masking):
     """With the card only units of the targets' blocks can help: these may be fewer than he was given."""
     plan = mw.BayesIntruder(helpers=30)
     here, all_here = IntruderKnowledge(masking.truth.take(np.arange(12)), masking.truth), [np.arange(12)]
-    said = "he knows 11 other units, all that can help: more helpers than these he cannot have"
-    assert said in posterior._notes(plan, here, True, all_here)
-    assert not any(
-        "more helpers" in note
-        for note in posterior._notes(plan, IntruderKnowledge(*2 * (masking.truth,)), False, [])
-    )
+    assert posterior._on_groups(plan, here, all_here) == [Note("attacks.all_others", {"others": 11})]
+    assert not posterior._on_groups(plan, IntruderKnowledge(*2 * (masking.truth,)), [])
 
 
 def test_without_the_card_all_others_are_no_ceiling_and_need_no_f(masking):
     risk = told(masking, 39, prior=UNSURE)
-    assert CEILING not in risk.notes
-    assert UPPER_BOUND not in risk.notes
+    assert not has_code(risk.notes, "attacks.ceiling")
+    assert not has_code(risk.notes, "attacks.upper_bound")
 
 
 @pytest.mark.parametrize("prior", [None, UNSURE])
@@ -88,21 +83,18 @@ def test_only_known_times_released_is_limited(masking, monkeypatch):
 
 def test_few_helpers_are_counted_and_the_lattice_is_said(masking):
     risk = told(masking, 1, prior=UNSURE)
-    said = [note for note in risk.notes if note.startswith("all matchings were counted, at ")]
-    assert len(said) == 1
-    assert "values of the parameters: no probability is off by more than about" in said[0]
-    assert any(note.startswith("20 groups of a target") for note in risk.notes)
-    assert not any("not decided" in note for note in risk.notes)
+    assert [note.code for note in risk.notes].count("attacks.matchings_counted_at") == 1
+    assert Note("attacks.target_groups", {"count": 20}) in risk.notes
+    assert not has_code(risk.notes, "attacks.undecided_links")
 
 
 def test_what_draws_leave_open_is_counted(masking):
     flat = masked(mw.IndependentNoise(NAMES, variance_ratio=25.0), masking.truth)
     for options in ({}, {"prior": UNSURE}):
         notes = told(flat, "all", **options).notes
-        (said,) = [note for note in notes if "not decided by these draws" in note]
-        number, of = said.split(" links")[0].split(" of ")
-        assert (20 <= int(number) <= 40, of) == (True, "40")
-        assert any("200 draws a chain): R-hat up to" in note for note in notes)
+        (said,) = [note for note in notes if note.code == "attacks.undecided_links"]
+        assert (20 <= said.figures["undecided"] <= 40, said.figures["links"]) == (True, 40)
+        assert any(note.figures.get("draws") == 200 for note in notes)
 
 
 def test_more_helpers_do_not_make_the_truth_less_likely(masking):

@@ -17,6 +17,7 @@ from maskwell.attacks.bayes.own_error.error_law import OwnError, own_terms
 from maskwell.card import SwapParameters
 from maskwell.errors import BadPlan
 from maskwell.masking import Masking, Release, Setting
+from maskwell.notes import Note, has_code
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -70,9 +71,9 @@ def test_true_records_are_weighed_by_how_well_they_fit():
     ratio = own / own.sum(axis=1, keepdims=True) @ forward / forward.mean(axis=0)
     weights = ratio * 3 / (4 - ratio)
     np.testing.assert_allclose(found, weights / weights.sum(axis=1, keepdims=True), rtol=1e-10)
-    (note,) = [note for note in guess.notes if "his values are off" in note]
+    (note,) = [note for note in guess.notes if note.code == "attacks.weighed_by_truth"]
     share = own / own.sum(axis=1, keepdims=True)
-    assert f"about {np.median(1 / (share**2).sum(axis=1)):.3g} (median" in note
+    assert f"about {np.median(1 / (share**2).sum(axis=1)):.3g} (median" in str(note)
 
 
 @pytest.mark.parametrize("released", [5, 3])
@@ -137,7 +138,7 @@ def test_records_that_fit_no_true_one_are_weighed_without_any():
     other = masking.truth.with_columns({"B": (masking.truth.schema["B"], values[:, 1] + 1e-3, status)})
     plan = mw.BayesIntruder(error=OwnError({"A": 0.5}))
     found, guess = believed(plan, masking, other)
-    assert any(note.startswith("20 of his records agree with no true record") for note in guess.notes)
+    assert Note("attacks.unknown_to_truth", {"count": 20}) in guess.notes
     a, b = masking.release.table.values(("A", "B")).T
     rough = norm.logpdf(a, values[:, :1], np.sqrt(0.35)) + norm.logpdf(b, values[:, 1:] + 1e-3, np.sqrt(0.1))
     truth = norm.logpdf(a, values[:, :1], np.sqrt(0.1)) + norm.logpdf(b, values[:, 1:], np.sqrt(0.1))
@@ -225,8 +226,8 @@ def test_probabilities_come_true_of_who_knows_the_population(releases, sds):
     knows, guesses = (mw.attack(plan, masking) for plan in plans)
     assert_comes_true(knows.belief, release_of(masking))
     assert clustered(guesses.belief.share - guesses.belief.probability, release_of(masking)) < -4
-    assert "any true value is as likely" in " ".join(guesses.notes)
-    assert "population of his own" in " ".join(knows.notes)
+    assert has_code(guesses.notes, "attacks.true_values_flat")
+    assert has_code(knows.notes, "attacks.true_values_given")
 
 
 def test_probabilities_come_true_under_clamped_noise_that_grows_with_the_value():

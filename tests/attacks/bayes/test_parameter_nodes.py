@@ -10,6 +10,7 @@ from maskwell.attacks.bayes.matching_posterior import parameter_nodes, unknown_n
 from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
 from maskwell.attacks.bayes.matching_posterior.unknown_noise import Kernel, group_posterior
 from maskwell.attacks.bayes.unknown_noise.priors import Doubt
+from maskwell.notes import has_code
 
 from .test_known_units import (
     UNSURE,
@@ -80,7 +81,7 @@ def test_with_one_parameter_few_units_are_not_far_off_either(seed, monkeypatch):
     monkeypatch.setattr(parameter_nodes, "LEAST_UNITS", 0)
     one = world(normal, 1, (7, 7, 7), seed=seed)
     found = group_posterior([one.law], one.group, Kernel(), UNSURE, Sampling(), seed=1)
-    assert any("values of the parameters" in note for note in found.notes)
+    assert has_code(found.notes, "attacks.matchings_at_values")
     assert off(found, enumerated(one, UNSURE, "coherent")) < 0.005
 
 

@@ -254,15 +254,15 @@ def test_a_release_without_a_law_is_refused(people):
     masking = masked(mw.RankSwap(("TAX",), window_ratio=0.1), people)
     with pytest.raises(NoLaw, match="rank swap of 'TAX' has no law"):
         mw.attack(mw.BayesIntruder(), masking)
-    with pytest.raises(NoLaw, match="no other column has one either, so take NearestRecord"):
+    with pytest.raises(NoLaw, match="no other column has one either, so take the nearest-record intruder"):
         mw.attack(mw.BayesIntruder(), masking)
     both = mw.Chain(
         (mw.RankSwap(("TAX",), window_ratio=0.1), mw.IndependentNoise(("INCOME",), variance_ratio=0.1))
     )
-    with pytest.raises(NoLaw, match="name fields that have one, or take NearestRecord"):
+    with pytest.raises(NoLaw, match="name fields that have one, or take the nearest-record intruder"):
         mw.attack(mw.BayesIntruder(fields=("TAX",)), masked(both, people))
     links = pa.table({"truth_id": people.ids, "released_id": people.ids})
-    with pytest.raises(NoLaw, match=r"the release has no noise law, .* take NearestRecord"):
+    with pytest.raises(NoLaw, match=r"the release has no noise law, .* take the nearest-record intruder"):
         mw.attack(mw.BayesIntruder(), Masking.from_files(people, people, links))
 
 

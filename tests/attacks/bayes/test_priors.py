@@ -217,8 +217,8 @@ def test_a_constant_column_needs_a_prior_of_its_own():
 
 BAD = {
     "no family": ({"family": "beta"}, "no family"),
-    "zero": ({"mean_over_sd": 0}, "mean_over_sd"),
-    "not a number": ({"mean_over_sd": float("nan")}, "mean_over_sd"),
+    "zero": ({"mean_over_sd": 0}, "mean over sd"),
+    "not a number": ({"mean_over_sd": float("nan")}, "mean over sd"),
     "range upside down": ({"theta_range": (1.2, 0.8)}, "theta_range"),
     "range of one": ({"theta_range": (1.2,)}, "theta_range"),
     "negative range": ({"theta_range": (-1.0, 1.0)}, "theta_range"),

@@ -50,8 +50,8 @@ def test_the_twenty_that_tell_most_are_compared_and_the_others_named(masking: mw
     risk = mw.attack(Linkage(weights=EM(iterations=20, starts=1)), masking)
     assert len(risk.fields) == MOST_FIELDS
     assert sum(name.startswith("GOOD") for name in risk.fields) == 10
-    (said,) = [note for note in risk.notes if "tell most" in note]
-    assert said.startswith("of 24 fields the 20 that tell most are compared, not BAD")
+    (said,) = [note for note in risk.notes if note.code == "attacks.most_telling"]
+    assert str(said).startswith("of 24 fields the 20 that tell most are compared, not BAD")
 
 
 def test_weights_for_each_of_too_many_fields_are_refused(masking: mw.Masking) -> None:

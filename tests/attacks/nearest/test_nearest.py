@@ -231,7 +231,8 @@ def test_nobody_is_found_where_the_block_has_no_released_record(masking, people)
 def test_categories_are_no_amounts(masking):
     with pytest.raises(BadPlan, match="column 'SEX' holds names, not amounts: make it a matching block"):
         mw.attack(mw.NearestRecord(fields=("INCOME", "SEX")), masking)
-    assert "no distance is taken on SEX" in mw.attack(mw.NearestRecord(), masking).notes[0]
+    said = mw.attack(mw.NearestRecord(), masking).notes[0]
+    assert (said.code, said.figures["columns"][0]) == ("attacks.no_distance_on_names", "SEX")
 
 
 @pytest.mark.parametrize(

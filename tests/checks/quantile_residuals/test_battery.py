@@ -17,6 +17,7 @@ from maskwell.checks.quantile_residuals.battery import battery
 from maskwell.checks.quantile_residuals.findings import CHECKS, residual_notes
 from maskwell.keys import Key
 from maskwell.masking import Masking, apply
+from maskwell.notes import texts
 from maskwell.schema import Column, Schema
 from maskwell.table import Floats, Table
 
@@ -757,7 +758,7 @@ def test_how_many_cells_of_an_integral_were_looked_at_is_said(monkeypatch: pytes
 
     monkeypatch.setattr(cells, "MOST_INTEGRALS", 200)
     masking = sound(mw.BiasNoise(("income",), bias_sd=0.3, sd_ratio=0.05, shape="lognormal"))
-    assert "of 3,000 cells looked at, drawn at random" in " ".join(residual_notes(Evidence(masking)))
+    assert "of 3,000 cells looked at, drawn at random" in " ".join(texts(residual_notes(Evidence(masking))))
 
 
 def test_a_sample_that_depends_on_the_truth_is_found() -> None:
@@ -804,7 +805,7 @@ def test_what_could_have_been_seen_and_what_was_not_tested_is_said() -> None:
     mask = mw.Chain(
         (mw.IndependentNoise(("income",), variance_ratio=0.3), mw.RankSwap(("wealth",), window_ratio=0.1))
     )
-    said = " ".join(residual_notes(Evidence(sound(mask))))
+    said = " ".join(texts(residual_notes(Evidence(sound(mask)))))
     assert "in a class of 30 records noise of 0.3" in said
     assert "cannot show noise whose sign or size follows a secret key" in said
     assert "residuals not tested: wealth (a rank swap has no density)" in said
@@ -861,7 +862,7 @@ def test_of_a_file_with_too_many_cells_stretches_are_tested(
 
     monkeypatch.setattr(large_files, "MOST_CELLS", 2_000 * len(release.truth.names))
     assert battery(Evidence(release)).scored["income"] == 2_000
-    assert "in 2,000 of the records" in " ".join(residual_notes(Evidence(release)))
+    assert "in 2,000 of the records" in " ".join(texts(residual_notes(Evidence(release))))
     plant = Plant(release)
     found = findings(plant.with_noise("income", plant.e("income") * np.where(plant.x("age") > 60, 0.3, 1.0)))
     assert found["noise by class"].verdict == "fail"

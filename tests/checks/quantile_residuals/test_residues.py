@@ -18,6 +18,7 @@ from maskwell.checks.quantile_residuals.congruences import MODULI, tail
 from maskwell.checks.quantile_residuals.findings import residual_notes
 from maskwell.keys import Key
 from maskwell.masking import Masking, apply
+from maskwell.notes import texts
 from maskwell.schema import Column, Schema
 from maskwell.table import Floats, Table
 
@@ -311,7 +312,7 @@ def test_primes_and_powers_stand_for_all_moduli() -> None:
 
 def test_how_many_records_and_which_share_would_have_been_seen_is_said(release: Masking) -> None:
     evidence = Evidence(release)
-    said, drawn = " ".join(residual_notes(evidence)), battery(evidence).residues
+    said, drawn = " ".join(texts(residual_notes(evidence))), battery(evidence).residues
     assert drawn is not None
     assert 300 < drawn.moduli < len(MODULI)  # the noise is smaller than the largest powers
     assert f"residues modulo {drawn.moduli:,} numbers were looked at in 1,500 records" in said

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...notes import Note
+from ...words.phrases import count_phrase
 from ..joint_codes import block_codes
 from ..protocol import MarkedGuess
 
 if TYPE_CHECKING:
     from .plan import BayesIntruder
-
-GAUSSIAN = "a normal law fitted to the release"
+    from .unknown_noise.priors import Prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class AttackAssumptions:
     by_law: tuple[str, ...]
     in_clear: tuple[str, ...]
     blocks: tuple[str, ...]
-    knows: tuple[str, ...]
+    knows: tuple[Note, ...]
     alone: int = 0
     targets: int = 0
 
@@ -53,7 +54,7 @@ class AttackAssumptions:
 
     def lines(self) -> list[str]:
         """Return what a `Risk` prints of it."""
-        return [*self.compared(), *_indented_lines("; ".join(self.knows))]
+        return [*self.compared(), *_indented_lines("; ".join(map(str, self.knows)))]
 
     def compared(self) -> list[str]:
         """Say which columns were compared, and how."""
@@ -74,8 +75,10 @@ class AttackAssumptions:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        names = ("by_law", "in_clear", "blocks", "knows")
-        return {name: list(getattr(self, name)) for name in names} | {"singled_out_in_clear": self.alone}
+        names = ("by_law", "in_clear", "blocks")
+        out: dict[str, Any] = {name: list(getattr(self, name)) for name in names}
+        out["knows"] = [note.to_dict() for note in self.knows]
+        return out | {"singled_out_in_clear": self.alone}
 
 
 def _indented_lines(text: str) -> list[str]:
@@ -88,33 +91,39 @@ def _holds_all(plan: BayesIntruder, marked: MarkedGuess) -> bool:
     return len(plan.company(marked.masking.truth, held)) == len(held)
 
 
-def count_phrase(count: int, what: str) -> str:
-    """Write a number of things: one is one."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
-def _knowledge(plan: BayesIntruder, holds_all: bool) -> tuple[str, ...]:
+def _knowledge(plan: BayesIntruder, holds_all: bool) -> tuple[Note, ...]:
     """Say what the intruder holds and how he weighs it; that f(z) is by the true records is a note of its own."""
-    said = ["holds the card" if plan.prior is None else _prior(plan.prior), f"kernel {plan.kernel}"]
+    said = [Note("attacks.holds_card") if plan.prior is None else _prior(plan.prior)]
+    said.append(Note("attacks.kernel", {"kernel": plan.kernel}))
     if plan.kernel == "coherent" and plan.to_masked and plan.helpers != "all" and plan.marginal != "truth":
-        said.append(f"f(z) {GAUSSIAN if plan.marginal == 'gaussian' else 'a function of your own'}")
+        is_gaussian = plan.marginal == "gaussian"
+        said.append(Note("attacks.marginal_gaussian") if is_gaussian else Note("attacks.marginal_own"))
     if plan.error is not None:
-        said.append(f"his own values of {', '.join(plan.error.columns)} are off")
-    if plan.helpers:
-        everybody = "knows all others" if holds_all else "knows all in his file"
-        said.append(everybody if plan.helpers == "all" else count_phrase(int(plan.helpers), "helper"))
-    else:
-        said.append("no helpers")
+        said.append(Note("attacks.own_values_off", {"columns": tuple(plan.error.columns)}))
+    said.append(_company(plan, holds_all))
     if plan.assignment != "best":
-        said.append("links one-to-one")
-    said += [] if plan.to_masked else ["searches true records for each released one"]
-    said.append(f"claims links above {plan.threshold:g}" if plan.threshold else "claims every best link")
+        said.append(Note("attacks.one_to_one_links"))
+    said += [] if plan.to_masked else [Note("attacks.searches_truth")]
+    above = {"threshold": plan.threshold}
+    said.append(Note("attacks.claims_above", above) if plan.threshold else Note("attacks.claims_every_link"))
     return tuple(said)
 
 
-def _prior(prior: Any) -> str:
+def _company(plan: BayesIntruder, holds_all: bool) -> Note:
+    """Say who helps."""
+    if not plan.helpers:
+        return Note("attacks.no_helpers")
+    if plan.helpers != "all":
+        return Note("attacks.helpers", {"helpers": int(plan.helpers)})
+    return Note("attacks.knows_all_others") if holds_all else Note("attacks.knows_all_in_file")
+
+
+def _prior(prior: Prior) -> Note:
     """Say by which prior the parameters are guessed."""
-    own = ", ".join(dict(prior.given))
-    said = f"not told the parameters: prior {prior.family}, mean over sd {prior.mean_over_sd:g}"
-    said += f", own ones of {own}" if own else ""
-    return said + (f", shared {', '.join(prior.shared)}" if prior.shared else "")
+    figures = {
+        "family": prior.family,
+        "mean_over_sd": prior.mean_over_sd,
+        "own": tuple(dict(prior.given)),
+        "shared": tuple(prior.shared),
+    }
+    return Note("attacks.holds_prior", figures)

@@ -20,6 +20,7 @@ from ...keys import Key, Stream
 from ...laws.additive import logpdf_nearly
 from ...laws.chain import combined_of
 from ...masking.results import record_blocks
+from ...notes import Note
 from ...schema import OPEN
 from ...table import Floats, Table
 from ..pair_density import law_terms, laws_on, summed_logs
@@ -39,7 +40,7 @@ BELOW = 10.0  # how much less, in the log, than any true pair has
 ANOTHER = "is it the card of another release?"
 
 
-def check_card(masking: Masking, fields: Sequence[str]) -> list[str]:
+def check_card(masking: Masking, fields: Sequence[str]) -> list[Note]:
     """Refuse a card whose noise is not that of the release, and say where true pairs contradict it.
 
     The log densities of true pairs, nearly, are held against those of fresh draws from the same laws. Where linked
@@ -56,7 +57,7 @@ def check_card(masking: Masking, fields: Sequence[str]) -> list[str]:
         if (names := [name for name in law.columns if name in known])
         for pairs in _parts(law, card, names, tables)
     ]
-    return [text for text in said if text][:1]
+    return [note for note in said if note is not None][:1]
 
 
 def _parts(law: Any, card: NoiseCard, names: Sequence[str], tables: tuple[Table, Table]) -> list[_Pairs]:
@@ -73,15 +74,16 @@ def _parts(law: Any, card: NoiseCard, names: Sequence[str], tables: tuple[Table,
     ]
 
 
-def _on_law(pairs: _Pairs) -> str:
+def _on_law(pairs: _Pairs) -> Note | None:
     """Hold one law against the released records whose true values it speaks of."""
-    gap, names = pairs.gap(), ", ".join(pairs.sides.law.columns)
+    gap, columns = pairs.gap(), tuple(pairs.sides.law.columns)
     if not _is_far(gap):
-        return ""
+        return None
     if gap.mean() > 0 or pairs.are_linked():
         how = "nearer to" if gap.mean() > 0 else "further from"
+        names = ", ".join(columns)
         raise BadInput(f"released values of {names} are {how} their true ones than this card says: {ANOTHER}")
-    return f"the links are not those of this release: linked records are no nearer in {names} than any others"
+    return Note("attacks.wrong_links", {"columns": columns})
 
 
 @dataclass(frozen=True, slots=True)

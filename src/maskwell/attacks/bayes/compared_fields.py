@@ -10,6 +10,7 @@ import numpy as np
 from ...card import NoiseCard
 from ...errors import BadInput, NoLaw, raise_all
 from ...masking import Release
+from ...notes import Note
 from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ...table import Table
 from ..agreement import is_comparable
@@ -20,16 +21,16 @@ from ..protocol import IntruderKnowledge
 
 def compared_fields(
     given: tuple[str, ...] | None, blocks: Sequence[str], known: IntruderKnowledge, release: Release
-) -> tuple[tuple[str, ...], list[str]]:
+) -> tuple[tuple[str, ...], list[Note]]:
     """Return the fields and what to say of them, refusing what has no law or was made anew in the release."""
     card, targets, released = release.card, known.targets, release.table
     _check_card(card, released)
-    notes: list[str] = []
+    notes: list[Note] = []
     fields = given
     if fields is None:
         clear = [name for name in _in_clear(card, released) if name not in blocks]
         left = [n for n in clear if n in targets.schema and not _comparable(targets, released, n)]
-        notes = [f"{name} was released as groups and is not compared" for name in left]
+        notes = [Note("attacks.released_as_groups", {"column": name}) for name in left]
         fields = (*card.columns, *(name for name in clear if name not in left))
     check_fields_named(fields, "name columns with a law in fields")
     check_fields(fields, targets, released)
@@ -59,7 +60,8 @@ def _check_card(card: NoiseCard, released: Table) -> None:
     """Refuse a release without a law, and a card that cannot be this release's."""
     if not card.laws:
         raise NoLaw(
-            "the release has no noise law, which this intruder works by: give its card, or take NearestRecord"
+            "the release has no noise law, which this intruder works by: give its card, or take the "
+            "nearest-record intruder"
         )
     if card.records is not None and card.records != len(released):
         raise BadInput(

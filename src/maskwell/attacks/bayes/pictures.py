@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...figure_style import BLUE, GREY, INK, ORANGE, check_picture, label, panels, save, spread_out, title
-from .assumptions import count_phrase
+from ...words.phrases import count_phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .belief import Belief
 
 POINTS = 201  # thresholds along the curve
+WIDTH = 52  # letters in a line of a title
 SMALL, LARGE = 2.5, 9.0  # marker sizes: a bin of few links, and of most
 
 
@@ -82,4 +84,4 @@ def _draw_bins(axes: Axes, belief: Belief) -> None:
     axes.set_aspect("equal")
     axes.set_xlabel("probability he gives his best link", fontsize=9, color=INK)
     axes.set_ylabel("share of these that are right", fontsize=9, color=INK)
-    title(axes, belief.calibration.sentence.replace(": ", ":\n", 1).replace(", but ", ",\nbut "))
+    title(axes, fill(belief.calibration.sentence, WIDTH))

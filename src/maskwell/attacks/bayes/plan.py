@@ -18,6 +18,7 @@ from ...errors import BadPlan, NoLaw, nearest, raise_all
 from ...laws.chain import combined_of
 from ...laws.unknowns import unknowns_of
 from ...masking import Release
+from ...notes import Note, has_code
 from ..blocks import RecordSearch
 from ..candidate_scores import option_problems
 from ..joint_codes import block_codes
@@ -44,11 +45,12 @@ MADE = {
     "sampling": "such as Sampling(draws=4000)",
 }
 OWN = "a function of the user's own"  # what stands for one in plain data
-TOLD = "taken as told"
-LOUD = ("THE ERROR PLAYS", "NOT CONVERGED", "NOT SETTLED")  # such notes come first
-CONTRADICTED = (
-    "further from their likeliest record than any released record is from its own true one: {} of the targets; the "
-    "card contradicts their links, however probable these are among the candidates"
+# Such notes come first: what failed, and what makes an attack another than was asked for.
+LOUD = (
+    "attacks.error_plays_no_part",
+    "attacks.not_settled",
+    "attacks.matchings_not_converged",
+    "attacks.chains_not_converged",
 )
 
 
@@ -116,9 +118,9 @@ class BayesIntruder(RecordSearch):
 
         with np.errstate(over="ignore"):  # a log density below all numbers is that of what is impossible
             guess = answer(self, known, release, order_of, fields)
-        said = any("nothing to learn" in note for note in guess.notes)
-        notes = [note for note in notes if not (said and note.startswith(TOLD))]
-        notes = sorted([*guess.notes, *notes], key=lambda note: not note.startswith(LOUD))
+        if has_code(guess.notes, "attacks.nothing_to_learn"):
+            notes = [note for note in notes if note.code != "attacks.taken_as_told"]
+        notes = sorted([*guess.notes, *notes], key=lambda note: note.code not in LOUD)
         return replace(guess, notes=tuple(notes))
 
     def company(self, truth: Table, targets: Ints) -> Ints:
@@ -136,7 +138,9 @@ class BayesIntruder(RecordSearch):
         """Whether he answers by the card and the true records of the targets' blocks alone."""
         return self.to_masked and self.prior is None and self.error is None and self.marginal == "truth"
 
-    def _on_knowledge(self, fields: tuple[str, ...], known: IntruderKnowledge, release: Release) -> list[str]:
+    def _on_knowledge(
+        self, fields: tuple[str, ...], known: IntruderKnowledge, release: Release
+    ) -> list[Note]:
         """Refuse priors and errors of what is not there, and say what a prior leaves out."""
         if self.error is not None:
             from .own_error.error_law import error_problems
@@ -148,8 +152,8 @@ class BayesIntruder(RecordSearch):
 
         laws = laws_on(release.card, fields)
         raise_all(prior_problems(self.prior, laws), BadPlan)
-        told = [name for law in laws if not unknowns_of(law) for name in law.columns]
-        return [f"{TOLD}, because their laws leave nothing unknown: {', '.join(told)}"] if told else []
+        told = tuple(name for law in laws if not unknowns_of(law) for name in law.columns)
+        return [Note("attacks.taken_as_told", {"columns": told})] if told else []
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data; a function of the user's own is only named."""
@@ -170,7 +174,7 @@ class BayesIntruder(RecordSearch):
             ceiling=ceiling,
             belief=Belief.of_answer(marked, self.threshold),
             assumed=AttackAssumptions.of(self, risk.fields, marked),
-            notes=(*risk.notes, *said, *([CONTRADICTED.format(f"{far:,}")] if far else [])),
+            notes=(*risk.notes, *said, *([Note("attacks.contradicted", {"count": far})] if far else [])),
         )
 
     def _bound(self, risk: Risk, marked: MarkedGuess) -> Ceiling | None:
@@ -189,11 +193,13 @@ def _kernel_problems(plan: BayesIntruder) -> list[str]:
         return [f"kernel must be one of {', '.join(KERNELS)}, not {plan.kernel!r}{near}"]
     problems = []
     if not callable(plan.marginal) and plan.marginal not in ("truth", "gaussian"):
-        problems.append(f"marginal must be 'truth', 'gaussian' or a function, not {plan.marginal!r}")
+        problems.append(
+            f"marginal must be 'truth' or 'gaussian' (in Python also a function), not {plan.marginal!r}"
+        )
     if plan.kernel != "coherent" and plan.marginal != "truth":
-        problems.append(f"marginal is the f(z) of kernel='coherent': leave it out with {plan.kernel!r}")
+        problems.append(f"marginal is the f(z) of kernel 'coherent': leave it out with {plan.kernel!r}")
     if plan.kernel in BACKWARD and plan.error is not None:
-        problems.append(f"kernel={plan.kernel!r} takes the intruder's values for exact: leave error out")
+        problems.append(f"kernel {plan.kernel!r} takes the intruder's values for exact: leave error out")
     return problems
 
 
@@ -236,10 +242,11 @@ def _check_laws(fields: Sequence[str], release: Release) -> None:
         return
     names = ", ".join(repr(name) for law in laws for name in law.columns if name in fields)
     if any(law.has_density for law in map(combined_of, release.card.laws)):
-        remedy = "name fields that have one, or take NearestRecord"
+        remedy = "name fields that have one, or take the nearest-record intruder"
     else:
         remedy = (
-            "no other column has one either, so take NearestRecord, or Fingerprint for what left in clear"
+            "no other column has one either, so take the nearest-record intruder, or the fingerprint for what left in "
+            "clear"
         )
     raise NoLaw(f"{laws[0].form} of {names} has no law p(z | x), by which this intruder works: {remedy}")
 

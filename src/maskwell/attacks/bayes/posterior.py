@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import BadInput
 from ...masking import Release
+from ...notes import Note
 from ...table import Floats
 from ..candidate_scores import (
     LINKED,
@@ -28,7 +29,7 @@ from ..candidate_scores import (
     partners_of,
     search,
 )
-from ..one_to_one import on_gap
+from ..one_to_one import proved_gap
 from ..pair_density import laws_on
 from ..protocol import Bools, Guess, IntruderKnowledge, Ints, OrderOf
 from .candidates import CandidateBlocks, clear_fields, status_laws
@@ -40,17 +41,6 @@ if TYPE_CHECKING:
     from .plan import BayesIntruder
     from .pruned_sums.scores import TreeScores
 
-UPPER_BOUND = "f(z) comes from the steward's own true records: an upper bound on what an outsider can do"
-TOO_SURE = (
-    "records at risk were exchanged far more often than the card's share says: his probabilities are too sure"
-)
-IF_RELEASED = (
-    "the forward kernel has no weight for units that were not released: probabilities are given release"
-)
-ROUGH = (
-    "many values of a record lie at limits or near their units: the probabilities of such boxes are right to a "
-    "hundredth or so"
-)
 NODES = (9, 17)  # for each unknown parameter, where their number is fixed
 TOLERANCES = (1e-3, 1e-6, 1e-9)  # of integrals over unknown parameters, until the probabilities stop changing
 SETTLED = 1e-4  # change of a probability between two tolerances that ends them
@@ -114,7 +104,7 @@ def _posterior_answer(
     ground: CandidateBlocks,
     blocks: Blocks,
     reading: LawReading,
-) -> tuple[PosteriorAnswer, list[str]]:
+) -> tuple[PosteriorAnswer, list[Note]]:
     """Answer; with a prior, with more and more nodes until the probabilities stop changing."""
 
     def answer(at: LawReading) -> PosteriorAnswer:
@@ -134,13 +124,11 @@ def _posterior_answer(
         now = answer(at)
         change = _change(before.probability, now.probability)
         if change <= SETTLED:
-            said = f"up to {at.most_nodes} nodes for an unknown; with up to {fewer} no probability differs by more than"
-            return now, [f"{said} {change:.0e}"]
+            figures = {"nodes": at.most_nodes, "fewer": fewer, "change": change}
+            return now, [Note("attacks.settled", figures)]
     if not at.most_nodes:
-        return now, ["these laws leave nothing unknown: the prior plays no part"]
-    return now, [
-        f"NOT SETTLED: with {at.most_nodes} nodes for an unknown, probabilities still change by {change:.0e}"
-    ]
+        return now, [Note("attacks.prior_plays_no_part")]
+    return now, [Note("attacks.not_settled", {"nodes": at.most_nodes, "change": change})]
 
 
 def _quick(
@@ -150,7 +138,7 @@ def _quick(
     fields: Sequence[str],
     ground: CandidateBlocks,
     blocks: Blocks,
-) -> tuple[PosteriorAnswer, list[str]] | None:
+) -> tuple[PosteriorAnswer, list[Note]] | None:
     """Answer by trees where many records have plain noise; nothing where that is not possible."""
     plain = plan.prior is None and plan.error is None and plan.kernel not in BACKWARD
     if not plain or swapped_columns(release.card):
@@ -167,9 +155,9 @@ def _quick(
     if odds is None:
         return _by_parts(plan, known, release, fields, ground, blocks) if by_truth else None
     best, log_weights, neglected = odds.best()
-    said = [f"candidates left unseen: no probability is off by more than a share of {1.05 * neglected:.1e}"]
+    said = [Note("attacks.unseen_candidates", {"share": 1.05 * neglected})]
     if odds.rounding:
-        said.append(f"units taken for noise: densities are right to {odds.rounding:.1%} within 2 sds")
+        said.append(Note("attacks.units_as_noise", {"error": odds.rounding}))
     if plan.assignment == "one-to-one":
         from .pruned_sums.assignment import one_to_one
 
@@ -188,7 +176,7 @@ def _by_parts(
     fields: Sequence[str],
     ground: CandidateBlocks,
     blocks: Blocks,
-) -> tuple[PosteriorAnswer, list[str]] | None:
+) -> tuple[PosteriorAnswer, list[Note]] | None:
     """Answer by cells in parts where units are too coarse for trees; nothing where that is not possible."""
     from .pruned_sums.cell_mixture import least_split_pairs, parts_of, split_odds
     from .pruned_sums.scores import pairs_of
@@ -260,15 +248,21 @@ def _columns(answer: PosteriorAnswer, to_masked: bool) -> dict[str, Floats]:
     return columns
 
 
-def _notes(plan: BayesIntruder, release: Release, ground: CandidateBlocks) -> list[str]:
+def _notes(plan: BayesIntruder, release: Release, ground: CandidateBlocks) -> list[Note]:
     weighs = plan.kernel == "coherent" and plan.to_masked
-    notes = [UPPER_BOUND] if weighs and plan.marginal == "truth" else []
-    notes += [TOO_SURE] if swapped_columns(release.card) else []
-    notes += [IF_RELEASED] if plan.kernel == "forward" and plan.to_masked and ground.absent.any() else []
+    notes = [Note("attacks.upper_bound")] if weighs and plan.marginal == "truth" else []
+    notes += on_exchanges(release)
+    if plan.kernel == "forward" and plan.to_masked and ground.absent.any():
+        notes.append(Note("attacks.given_release"))
     return notes
 
 
-def _error_notes(plan: BayesIntruder, odds: Any) -> list[str]:
+def on_exchanges(release: Release) -> list[Note]:
+    """Say that probabilities are too sure where records exchanged values."""
+    return [Note("attacks.too_sure")] if swapped_columns(release.card) else []
+
+
+def _error_notes(plan: BayesIntruder, odds: Any) -> list[Note]:
     if plan.error is None:
         return []
     from .own_error.true_value_law import error_notes
@@ -276,14 +270,14 @@ def _error_notes(plan: BayesIntruder, odds: Any) -> list[str]:
     return error_notes(plan, odds)
 
 
-def _on_boxes(odds: Any) -> list[str]:
+def _on_boxes(odds: Any) -> list[Note]:
     """Say where weights are near and not exact: many values of a record at limits or near units of correlated noise."""
     is_rough = isinstance(odds, Odds) and isinstance(odds.targets, PairLikelihood) and odds.targets.is_rough
-    return [ROUGH] if is_rough else []
+    return [Note("attacks.rough_boxes")] if is_rough else []
 
 
-def _on_gap(answer: PosteriorAnswer) -> list[str]:
-    return [] if answer.gap is None else [on_gap(answer.gap)]
+def _on_gap(answer: PosteriorAnswer) -> list[Note]:
+    return [] if answer.gap is None else [Note("attacks.one_to_one_score", {"gap": proved_gap(answer.gap)})]
 
 
 def _with_figures(guess: Guess, answer: PosteriorAnswer, to_masked: bool) -> Guess:

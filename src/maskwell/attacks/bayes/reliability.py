@@ -198,13 +198,25 @@ class Reliability:
 
     def _said(self, *, apart: bool = True) -> str:
         """Say what he says and what comes true: in shares, or in counts where the shares look the same."""
-        shares = self.expected / self.links, self.found / self.links
-        for write in (_percent, "{:.1%}".format, "{:.2%}".format):
-            said, right = map(write, shares)
-            if said != right or not apart:
-                return f"says {said}, right in {right}"
+        shares = self._shares(apart=apart)
+        if shares is not None:
+            return f"says {shares[0]}, right in {shares[1]}"
         expected, found = (f"{self.links - count:,.2f}" for count in (self.expected, self.found))
         return f"expects {expected} wrong of {self.links:,}, and {found} are"
+
+    def _shares(self, *, apart: bool) -> tuple[str, str] | None:
+        """Write the shares that he says and that are right; nothing where they are to differ and look the same."""
+        for write in (_percent, "{:.1%}".format, "{:.2%}".format):
+            said, right = (write(count / self.links) for count in (self.expected, self.found))
+            if said != right or not apart:
+                return said, right
+        return None
+
+    def _sentence_has_count(self) -> bool:
+        """Whether the sentence, where no bin is the worst, says of how many links it is."""
+        if self.gap.is_far() or (self.gap.is_enough and abs(self.z) > NEAR):
+            return self._shares(apart=True) is None
+        return not self.gap.is_enough
 
     def lines(self) -> list[str]:
         """Return the sentence with the figure it rests on, and the coarse bins."""
@@ -222,7 +234,7 @@ class Reliability:
         if self.worst is not None and not self.gap.is_far():
             whole = f"on the whole he {self._said(apart=False)} of {self.links:,}"
             return [f"  {self.sentence} ({_how_far(self.worst.z)})", f"  {whole}{how_far}"]
-        of = "" if " of " in self.sentence else f" of {self.links:,}"
+        of = "" if self._sentence_has_count() else f" of {self.links:,}"
         return [f"  {self.sentence}{of}{how_far}"]
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,14 +18,16 @@ import numpy as np
 from ...errors import BadPlan, MaskwellError, NoLaw, raise_all
 from ...laws.chain import combined_of
 from ...laws.unknowns import Unknown, unknowns_of
+from ...notes import Note, has_code
+from ...words.attacks import brief
 from ..pair_density import laws_on
 from ..risk import Risk, Risks
 from .plan import BayesIntruder
 from .value_of_card_notes import (
+    FAILED,
     CardVerdict,
-    describe_assumptions,
+    assumptions_without_card,
     doubtful_notes,
-    has_failed,
     once_each,
     pointless,
 )
@@ -40,7 +42,6 @@ OF_BIAS = ("paper", "fms")  # the same as forward where there is no bias
 HEAD = "with the parameters"
 IN_FILE = "knows all in his file"
 SIDES = ("told", "not told")
-LUCK = "the ceiling is the largest in expectation only: on one release another may find more by luck"
 WIDTH = 100
 
 Tell = Callable[[str], None]
@@ -102,29 +103,28 @@ class CardValue:
         return float(np.std(one - two, ddof=1) / np.sqrt(len(one))) if len(one) > 1 else float("nan")
 
     @property
-    def pointless(self) -> str | None:
+    def pointless(self) -> Note | None:
         """Why there is nothing to tell on this release, where that is so."""
         return pointless(next(iter(self.told.values())).assumed, self.unknowns)
 
     @property
-    def advice(self) -> str:
+    def advice(self) -> Note:
         """Trottini's section 6, for this file; where there is nothing to tell, that."""
         if self.pointless is not None:
             return self.pointless
-        said = CardVerdict(self.difference, self.standard_error, self.with_card.targets).advice
-        rests_on = (*self.with_card.notes, *self.without.notes)
-        return (
-            f"{said}; what did not settle (above) may change this" if any(map(has_failed, rests_on)) else said
-        )
+        unsettled = has_code((*self.with_card.notes, *self.without.notes), *FAILED)
+        return CardVerdict(self.difference, self.standard_error, self.with_card.targets, unsettled).advice
 
     def lines(self) -> list[str]:
         """Return what fits on one screen."""
-        first = [] if self.pointless is None else [*wrap(self.pointless, WIDTH), ""]
+        first = [] if self.pointless is None else [*wrap(str(self.pointless), WIDTH), ""]
         remarks = [f"{name}: {reason}" for name, reason in once_each(self.refused)]
-        remarks += doubtful_notes(self._notes())
-        remarks += [LUCK] if self._is_below else []
+        remarks += [
+            f"{', '.join(names)}: {brief(note)}" for note, names in doubtful_notes(self._notes()).items()
+        ]
+        remarks += [str(Note("attacks.above_ceiling"))] if self._is_below else []
         said = [line for text in remarks for line in wrap(text, WIDTH, subsequent_indent="  ")]
-        last = [] if self.pointless is not None else ["", *wrap(self.advice, WIDTH)]
+        last = [] if self.pointless is not None else ["", *wrap(str(self.advice), WIDTH)]
         return [*first, *self._table(), *said, "", *self._taken(), *last]
 
     def _table(self) -> list[str]:
@@ -151,8 +151,9 @@ class CardValue:
         findable = "" if risk.sure_belief.findable == risk.sure_belief.targets else self._findable(risk)
         texts = [findable]
         if self.pointless is None and isinstance(risk.attack, BayesIntruder):
+            held = assumptions_without_card(risk.assumed, risk.attack, self.unknowns)
             texts = [
-                describe_assumptions(risk.assumed, risk.attack, self.unknowns),
+                "; ".join(map(str, held)),
                 findable,
                 f"basis: {self._basis()}",
             ]
@@ -165,7 +166,7 @@ class CardValue:
             f"given to the truth: the mean over the {count} that have their own record among the candidates"
         )
 
-    def _notes(self) -> list[tuple[str, Sequence[str]]]:
+    def _notes(self) -> list[tuple[str, Sequence[Note]]]:
         """Return what the attacks say of themselves, by their rows."""
         return [(name, risk.notes) for name, *pair in self._rows() for risk in pair if risk is not None]
 
@@ -211,10 +212,12 @@ class CardValue:
             "difference": self.difference,
             "standard_error": None if np.isnan(self.standard_error) else self.standard_error,
             "basis": self._basis(),
-            "advice": self.advice,
+            "advice": self.advice.to_dict(),
             "nothing_to_tell": self.pointless is not None,
             "unknowns": None if self.unknowns is None else [asdict(one) for one in self.unknowns],
-            "unsettled": doubtful_notes(self._notes()),
+            "unsettled": [
+                {"intruders": names} | note.to_dict() for note, names in doubtful_notes(self._notes()).items()
+            ],
             "refused": self.refused,
         }
 

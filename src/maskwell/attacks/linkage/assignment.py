@@ -129,7 +129,7 @@ def check_size(rows: int, columns: int) -> None:
     if rows * columns > MOST_CELLS:
         raise BadPlan(
             f"one-to-one assignment of {rows:,} records to {columns:,} in one block is too large: "
-            "add a matching block, or use assignment='best'"
+            "add a matching block, or leave the one-to-one assignment out"
         )
 
 

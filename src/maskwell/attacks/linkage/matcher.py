@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import MaskwellWarning
+from ...notes import Note
 from ...table import Floats
-from ..one_to_one import on_gap
+from ..one_to_one import proved_gap
 from ..protocol import NOBODY, Bools, Guess, Ints
 from .assignment import assign
 from .em import EMFit
@@ -51,7 +52,7 @@ def match(
     compared: ComparedField,
     blocks: tuple[Ints, Ints],
     orders: tuple[Ints, Ints],
-    notes: list[str],
+    notes: list[Note],
 ) -> Guess:
     """Count the patterns, weigh them, and link every searcher to its best candidate.
 
@@ -69,7 +70,7 @@ def match(
     gap: float | None = None
     if plan.assignment == "one-to-one":
         best, is_tied, gap = assign(arranged, weighed.scores)
-        notes = [*notes, on_gap(gap)]
+        notes = [*notes, Note("attacks.one_to_one_score", {"gap": proved_gap(gap)})]
     else:
         best, is_tied = _best(weighed, arranged, seen)
     partners = Partners(
@@ -163,7 +164,7 @@ class _Answer:
     arranged: BlockSortedRecords
     best: BestLinks
 
-    def guess(self, is_tied: IsTied, partners: Partners, figures: dict[str, Any], notes: list[str]) -> Guess:
+    def guess(self, is_tied: IsTied, partners: Partners, figures: dict[str, Any], notes: list[Note]) -> Guess:
         """Return the answer in the order of the searchers."""
         plan, a, best, back = self.weighed.plan, self.arranged, self.best, self.arranged.row_of
         pattern, linked, known = self._patterns(), best.place >= 0, best.rank >= 0

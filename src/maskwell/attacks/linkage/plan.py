@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import BadPlan, nearest, raise_all
+from ...notes import Note
 from ...table import Table
 from ..agreement import Absolute, ComparedField, Exact, Relative, Rule, compare_tables, is_comparable
 from ..blocks import RecordSearch, check_fields
@@ -97,11 +98,11 @@ class Linkage(RecordSearch):
         blocks = self.blocks_of(known.targets, release.table)
         if not self.match_columns(release.table.schema):
             pairs = len(known.targets) * len(release)
-            notes.append(f"no matching blocks: every record was compared with every other ({pairs:,} pairs)")
+            notes.append(Note("attacks.no_blocks", {"pairs": pairs}))
         orders = order_of(known.targets, "known"), order_of(release.table, "released")
         return match(self, compared, blocks, orders, notes)
 
-    def compared(self, known: Table, released: Table) -> tuple[ComparedField, list[str]]:
+    def compared(self, known: Table, released: Table) -> tuple[ComparedField, list[Note]]:
         """Put the fields of both sides on one scale, and say what a steward should know about them."""
         names, notes = self._fields(known, released)
         own = dict(self.rules)
@@ -111,12 +112,13 @@ class Linkage(RecordSearch):
         if len(names) <= MOST_FIELDS:
             return compared, notes
         chosen = most_telling(self, compared, known, released)
-        left = [name for name in names if name not in chosen]
-        said = f"of {len(names)} fields the {MOST_FIELDS} that tell most are compared, not {', '.join(left)}"
+        left = tuple(name for name in names if name not in chosen)
+        counts = {"fields": len(names), "compared": MOST_FIELDS, "left_out": left}
+        said = Note("attacks.most_telling", counts)
         return compared.only(np.flatnonzero(np.isin(names, chosen))), [*notes, said]
 
-    def _fields(self, known: Table, released: Table) -> tuple[tuple[str, ...], list[str]]:
-        blocks, notes = self.match_columns(released.schema), []
+    def _fields(self, known: Table, released: Table) -> tuple[tuple[str, ...], list[Note]]:
+        blocks, notes = self.match_columns(released.schema), list[Note]()
         if self.fields is not None:
             names = self.fields
         else:
@@ -124,7 +126,7 @@ class Linkage(RecordSearch):
             there = [
                 n for n in keys if n not in known.schema or is_comparable(known.schema[n], released.schema[n])
             ]
-            notes = [f"{n} was released as groups and is not compared" for n in keys if n not in there]
+            notes = [Note("attacks.released_as_groups", {"column": n}) for n in keys if n not in there]
             names = tuple(there)
         if not names:
             raise BadPlan("no released column has the role key: name the fields that the intruder compares")

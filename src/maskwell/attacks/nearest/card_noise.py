@@ -21,10 +21,11 @@ from ...laws import Additive, SkewedBias
 from ...laws.chain import combined_of
 from ...laws.spread import Multiplicative
 from ...masking.totals import in_order
+from ...notes import Note
 from ...table import Floats, Table
 from ..pair_density import laws_on
 
-REMEDY = "leave it out of fields, or take distance='euclid'"
+REMEDY = "leave it out of fields, or take distance 'euclid'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class CardNoise:
     rounding: Floats
     log_shifts: tuple[float | None, ...]
     least: Floats
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def entered(self, values: Floats, chosen: Sequence[int]) -> Floats:
         """Put values (records x chosen fields) on the scale on which the noise is added."""
@@ -61,7 +62,7 @@ def card_noise(card: NoiseCard, fields: Sequence[str], released: Table) -> CardN
     if not card.laws:
         raise NoLaw(
             "the release has no noise law, which this distance works by: give its card, "
-            "or take distance='euclid' or 'release'"
+            "or take distance 'euclid' or 'release'"
         )
     columns = _with_parts(card, fields)
     raise_all(_problems(card, columns), NoLaw)
@@ -99,7 +100,7 @@ class _NoiseCollector:
     covariance: Floats
     log_shifts: list[float | None]
     units: list[Fraction | None]
-    notes: list[str]
+    notes: list[Note]
 
     def add_law(self, law: Any, released: Table) -> None:
         """Take in what a law says."""
@@ -110,12 +111,9 @@ class _NoiseCollector:
             self.log_shifts[place], self.units[place] = outlet.log_shift, outlet.unit
             self.slope[place] = law.slope if isinstance(law, Additive) else 1.0
             self.offset[place] = _offset(law, j, scales[j])
-        varying = [name for j, name in enumerate(law.columns) if _varies(law, j)]
+        varying = tuple(name for j, name in enumerate(law.columns) if _varies(law, j))
         if varying:
-            self.notes.append(
-                f"the noise of {', '.join(varying)} depends on the value, and this distance takes its mean square over "
-                "the release: who knows the law can do far better, so look at BayesIntruder"
-            )
+            self.notes.append(Note("attacks.varying_noise", {"columns": varying}))
 
     def add_sum(self, total: str, parts: Sequence[tuple[str, float]]) -> None:
         """Take in a column that is computed anew from others: its noise is the sum of theirs."""

@@ -20,6 +20,7 @@ from ...engines.local import Local
 from ...errors import BadPlan, raise_all
 from ...laws.noise import combine
 from ...masking import Release
+from ...notes import Note
 from ...table import Floats, Table
 from .card_noise import card_noise
 
@@ -58,7 +59,7 @@ class Metric(Protocol):
         """2 or 1."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What a steward should know of it."""
 
     def points(self, values: Floats, chosen: Chosen, *, released: bool) -> Floats:
@@ -86,7 +87,7 @@ class Linear:
     shifts: tuple[Floats, Floats]
     maps_of: Callable[[Chosen], Maps | None]
     entered: Callable[[Floats, Chosen], Floats]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     norm: int = 2
     found: dict[Chosen, Maps | None] = field(default_factory=dict, repr=False, compare=False)
 
@@ -117,7 +118,7 @@ class Gower:
     factors: Floats
     levels: tuple[int, ...]
     said: str = SAID["gower"]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     norm: int = 1
 
     def points(self, values: Floats, chosen: Chosen, *, released: bool) -> Floats:
@@ -334,7 +335,7 @@ def _as_they_are(values: Floats, chosen: Chosen) -> Floats:
     return values
 
 
-def _on_floor(covariance: Floats, rounding: Floats, seen: KnownRecords, fields: Sequence[str]) -> list[str]:
+def _on_floor(covariance: Floats, rounding: Floats, seen: KnownRecords, fields: Sequence[str]) -> list[Note]:
     """Say where the data have spread and the card has no noise."""
     used = np.flatnonzero(seen.sds > 0).tolist()
     if not used:
@@ -344,14 +345,9 @@ def _on_floor(covariance: Floats, rounding: Floats, seen: KnownRecords, fields: 
     count = int((np.linalg.eigvalsh(basis.T @ covariance[some] @ basis) <= TINY).sum())
     if not count:
         return []
-    bare = [fields[j] for j in used if covariance[j, j] <= TINY]
-    where = f"{', '.join(bare)} left without noise" if len(bare) == count else _directions(count)
-    return [f"{where}: there he takes the rounding to the unit and {TINY:g} of the variance for it"]
-
-
-def _directions(count: int) -> str:
-    many = "one combination" if count == 1 else f"{count} combinations"
-    return f"the card has no noise on {many} of the fields"
+    bare = tuple(fields[j] for j in used if covariance[j, j] <= TINY)
+    named = bare if len(bare) == count else ()
+    return [Note("attacks.without_noise", {"columns": named, "directions": count, "least": TINY})]
 
 
 def gower(fields: Sequence[str], released: Table, levels: Sequence[int], weights: Floats) -> Gower:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import BadPlan, raise_all
 from ...masking import Release
+from ...notes import Note
 from ...schema import Column
 from ...table import Floats, Table
 from ..agreement import is_comparable, is_number
@@ -28,7 +29,7 @@ from ..candidate_scores import (
     guess_from_links,
     option_problems,
 )
-from ..one_to_one import DENSE_CELLS, on_gap
+from ..one_to_one import DENSE_CELLS, proved_gap
 from ..protocol import Bools, Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from ..risk import Risk
 from .assignment import block_links
@@ -121,7 +122,7 @@ class NearestRecord(RecordSearch):
             notes=[
                 *notes,
                 *metric.notes,
-                *([] if gap is None else [on_gap(gap, "a smaller sum of squares")]),
+                *([] if gap is None else [Note("attacks.one_to_one_distance", {"gap": proved_gap(gap)})]),
             ],
         )
         figures = {**guess.figures, "measured": measured, "blocks": blocks, "gap": gap}
@@ -184,19 +185,22 @@ class NearestRecord(RecordSearch):
             return False
         return released.name not in known.schema or is_comparable(known.schema[released.name], released)
 
-    @property
-    def _left(self) -> str:
-        return "released as groups" if self.distance == "gower" else "not numbers in the release"
+    def _on_left_out(self, columns: tuple[str, ...]) -> list[Note]:
+        """Say which key columns are not compared."""
+        if not columns:
+            return []
+        if self.distance == "gower":
+            return [Note("attacks.no_distance_on_groups", {"columns": columns})]
+        return [Note("attacks.no_distance_on_names", {"columns": columns})]
 
-    def _fields(self, known: Table, released: Table) -> tuple[tuple[str, ...], list[str]]:
-        notes: list[str] = []
+    def _fields(self, known: Table, released: Table) -> tuple[tuple[str, ...], list[Note]]:
+        notes: list[Note] = []
         fields = self.fields
         if fields is None:
             blocks = self.match_columns(released.schema)
             keys = [c for c in released.schema.columns if "key" in c.roles and c.name not in blocks]
             fields = tuple(c.name for c in keys if c.is_number or self._takes_names(known, c))
-            left = [c.name for c in keys if c.name not in fields]
-            notes = [f"no distance is taken on {', '.join(left)}: {self._left}"] if left else []
+            notes = self._on_left_out(tuple(c.name for c in keys if c.name not in fields))
         check_fields_named(fields, "name amounts in fields")
         check_fields(fields, known, released)
         if self.distance != "gower":
@@ -222,14 +226,14 @@ def _distance_problems(plan: NearestRecord) -> list[str]:
     if plan.shrink not in SHRINKS:
         problems.append(f"shrink must be 'matrix', 'per_variable' or left out, not {plan.shrink!r}")
     elif plan.shrink is not None and plan.distance == "gower":
-        problems.append("distance='gower' takes no shrink: leave it out, or take distance='euclid'")
+        problems.append("distance 'gower' takes no shrink: leave it out, or take distance 'euclid'")
     most = plan.largest_h
     if most is not None and (not isinstance(most, Integral) or isinstance(most, bool) or most < 1):
         problems.append(f"largest_h must be a whole number of at least 1, not {most!r}")
     if plan.ranked_by not in RANKINGS:
         problems.append(f"ranked_by must be 'euclid' or 'same', not {plan.ranked_by!r}")
     if plan.weights is not None and plan.distance not in ("euclid", "gower"):
-        problems.append(f"weights are for distance='euclid' or 'gower', not for {plan.distance!r}")
+        problems.append(f"weights are for distance 'euclid' or 'gower', not for {plan.distance!r}")
     return problems
 
 
@@ -245,7 +249,7 @@ def _frozen_weights(plan: NearestRecord) -> list[str]:
     if pairs and all(len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         return _weight_problems(plan, dict(pairs))
     if plan.distance == "gower":
-        return ["weights of distance='gower' are figures for fields: {field: weight}"]
+        return ["weights of distance 'gower' are figures for fields: {field: weight}"]
     return _matrix_problems(plan, pairs)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...laws.chain import combined_of
+from ...notes import Note
 from ..evidence import Evidence
 from . import (
     coincidences,
@@ -69,13 +70,13 @@ class Battery:
 
     ledger: Ledger
     impossible: dict[str, dict[str, int]]
-    untested: dict[str, str]
-    marginals_only: dict[str, str]
+    untested: dict[str, Note]
+    marginals_only: dict[tuple[str, ...], Note]
     scored: dict[str, int]
     records: int
     is_part: bool = False
     chosen: dict[str, int] = field(default_factory=dict)
-    not_continued: dict[str, str] = field(default_factory=dict)
+    not_continued: dict[str, Note] = field(default_factory=dict)
     residues: congruences.CongruenceCounts | None = None
     matched: int = 0
 
@@ -180,22 +181,23 @@ class ScoredColumns:
     independent: list[Score]
     cells: dict[str, ScoredCells]
     impossible: dict[str, dict[str, int]]
-    untested: dict[str, str]
-    marginals_only: dict[str, str]
+    untested: dict[str, Note]
+    marginals_only: dict[tuple[str, ...], Note]
     chosen: dict[str, int]
 
     @classmethod
     def of(cls, evidence: Evidence, step: Callable[[], None] = lambda: None) -> ScoredColumns:
         """Score every masked cell by the law on the card."""
         scores, cells = list[Score](), dict[str, ScoredCells]()
-        impossible, untested, chosen = dict[str, dict[str, int]](), dict[str, str](), dict[str, int]()
+        impossible, untested, chosen = dict[str, dict[str, int]](), dict[str, Note](), dict[str, int]()
         for name in _masked_names(evidence):
             one = score_column(evidence, name)
             step()
             if one.impossible:
                 impossible[name] = one.impossible
             if one.scores is None:
-                if name in evidence.masked_columns:  # one that is only put on its unit leaves in clear
+                # One that is only put on its unit leaves in clear.
+                if name in evidence.masked_columns and one.untested is not None:
                     untested[name] = one.untested
                 continue
             scores.append(Score(name, one.scores, name))
@@ -259,17 +261,17 @@ def _masked_names(evidence: Evidence) -> list[str]:
 
 def _independent(
     evidence: Evidence, scores: list[Score], cells: dict[str, ScoredCells]
-) -> tuple[list[Score], dict[str, str]]:
+) -> tuple[list[Score], dict[tuple[str, ...], Note]]:
     """Return scores that are independent within records too: those of correlated noise given the columns before."""
     by_name = {score.column: score for score in scores}
-    said = dict[str, str]()
+    said = dict[tuple[str, ...], Note]()
     for law in map(combined_of, evidence.masking.card.laws):
         names = [name for name in law.columns if name in by_name]
         if not is_joint(law) or len(names) < 2:
             continue
         found, why = whitened_scores(evidence, law, {name: cells[name] for name in names if name in cells})
-        if why:
-            said[", ".join(names)] = why
+        if why is not None:
+            said[tuple(names)] = why
         for name in names:
             if name in found:
                 by_name[name] = Score(f"{name} given the columns before", found[name], name)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ...keys import Key, Stream, ids_from_numbers
 from ...laws import Additive, Classes, Outlet, SkewedBias, Transition
 from ...laws.transform import on_unit
+from ...notes import Note
 from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ...table import Floats, Statuses, Table
 from ..evidence import Evidence
@@ -110,7 +111,7 @@ class ColumnScores:
     cells: ScoredCells | None = None
     scores: Floats | None = None
     impossible: dict[str, int] = field(default_factory=dict)
-    untested: str = ""
+    untested: Note | None = None
     of_cells: int | None = None
 
 
@@ -129,17 +130,17 @@ def score_column(evidence: Evidence, name: str) -> ColumnScores:
     """Return the cells and scores of one masked column."""
     card, truth = evidence.masking.card, evidence.masking.truth
     if name in dict(card.recomputed):
-        return ColumnScores(name, untested="a total: it must be the sum of its released parts")
+        return ColumnScores(name, untested=Note("checks.is_total"))
     law = law_of(evidence, name)
     if law is None or name not in truth.schema:
-        return ColumnScores(name, untested="the card has no law for it")
+        return ColumnScores(name, untested=Note("checks.no_law"))
     if isinstance(law, Transition):
         return _table_scores(evidence, name, law)
     if isinstance(law, Classes):
         return _classes(evidence, name, law)
     if isinstance(law, Additive | SkewedBias):
         return _amounts(evidence, name, law)
-    return ColumnScores(name, untested=f"a {law.form} has no density")
+    return ColumnScores(name, untested=Note("checks.no_density", {"form": law.form}))
 
 
 def _statuses(evidence: Evidence, name: str) -> tuple[Statuses, Statuses]:
@@ -168,9 +169,7 @@ def _amounts(evidence: Evidence, name: str, law: Any) -> ColumnScores:
         places = places[drawn < MOST_INTEGRALS / len(places)]
     cells = _cells(name, law, evidence.rows[places], x[places], z[places])
     if cells is None:
-        return ColumnScores(
-            name, impossible=impossible, untested="no distribution function is known of its law"
-        )
+        return ColumnScores(name, impossible=impossible, untested=Note("checks.no_distribution"))
     silent = cells.scale * cells.marginal.sd == 0
     if silent.any():
         still = cells.only(silent)
@@ -179,7 +178,7 @@ def _amounts(evidence: Evidence, name: str, law: Any) -> ColumnScores:
     cells, disagreeing = _one_of_each_group(evidence, cells)
     _count(impossible, "different within groups that share their noise", disagreeing)
     if not len(cells.at):
-        return ColumnScores(name, impossible=impossible, untested="none of its cells carries noise")
+        return ColumnScores(name, impossible=impossible, untested=Note("checks.no_noise"))
     scores, possible = _scores(cells, jitter(evidence, name)[cells.at])
     _count(impossible, "with a probability of 0", ~possible)
     cells = cells.only(possible)
@@ -285,7 +284,7 @@ def _table_scores(evidence: Evidence, name: str, law: Transition) -> ColumnScore
     true = as_named(evidence.masking.truth.schema[name].categories, law.true)
     left = as_named(evidence.masking.masked.schema[name].categories, law.released_as)
     if true is None or left is None:
-        return ColumnScores(name, impossible=impossible, untested="its categories are not those of the card")
+        return ColumnScores(name, impossible=impossible, untested=Note("checks.other_categories"))
     places = np.flatnonzero((before == OPEN) & (after == OPEN))
     x = true[evidence.true(name)[places].astype(np.int64)]
     z = left[evidence.noised(name)[places].astype(np.int64)]
@@ -294,7 +293,7 @@ def _table_scores(evidence: Evidence, name: str, law: Transition) -> ColumnScore
     _count(impossible, "with a probability of 0", ~possible)
     random = possible & (matrix.max(axis=1)[x] < 1)
     if not random.any():
-        return ColumnScores(name, impossible=impossible, untested="nothing in its table is random")
+        return ColumnScores(name, impossible=impossible, untested=Note("checks.table_without_chance"))
     out = np.full(len(evidence.masking.truth), np.nan)
     out[evidence.rows[places[random]]] = scores[random]
     return ColumnScores(name, scores=out, impossible=impossible)
@@ -325,7 +324,7 @@ def _classes(evidence: Evidence, name: str, law: Classes) -> ColumnScores:
     own = np.searchsorted(np.array(law.breaks), x, side="right")
     _count(impossible, "in another class than their own", own != z)
     _count(impossible, "closed though open in the truth", (before == OPEN) & (after != OPEN))
-    return ColumnScores(name, impossible=impossible, untested="classes are not random")
+    return ColumnScores(name, impossible=impossible, untested=Note("checks.classes_without_chance"))
 
 
 def wrong_totals(evidence: Evidence) -> dict[str, int]:

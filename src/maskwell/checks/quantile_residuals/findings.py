@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ...notes import Note
 from ..evidence import Evidence
 from ..findings import Limits
 from ..protocol import Check, CheckFigure
@@ -26,10 +27,6 @@ SIZES = (30, 300, 3_000)  # of classes for which is said what would have been se
 REASON = (
     "1e-5 for a whole release over all tests: one in a hundred thousand clean ones fails, and an effect that helps "
     "nobody does not"
-)
-NOT_SEEN = (
-    "residuals cannot show noise whose sign or size follows a secret key, nor little noise in one column of a few "
-    "records that nothing else singles out"
 )
 NEARLY_TRUE = (
     0.001,
@@ -57,7 +54,7 @@ def impossible_values(evidence: Evidence) -> CheckFigure:
     """Count released values that the law on the card cannot give, or that do not fit together."""
     made = battery(evidence)
     counts = {
-        f"{name}: {reason}": float(count)
+        (name, reason): float(count)
         for name, reasons in made.impossible.items()
         for reason, count in reasons.items()
     }
@@ -65,10 +62,10 @@ def impossible_values(evidence: Evidence) -> CheckFigure:
         return CheckFigure(NOTHING, _no_law(made))
     if not counts:
         return CheckFigure(0.0, "every released value is one that the law on the card can give")
-    worst = max(counts, key=lambda label: counts[label])
-    name, reason = worst.split(": ", 1)
+    worst = max(counts, key=lambda pair: counts[pair])
+    name, reason = worst
     said = f"{int(counts[worst]):,} released values of {name} are {reason}: the card does not describe this release"
-    return CheckFigure(counts[worst], said, name, counts)
+    return CheckFigure(counts[worst], said, name, {": ".join(pair): count for pair, count in counts.items()})
 
 
 def residual_check(
@@ -121,44 +118,47 @@ def _no_law(made: Battery) -> str:
     return "no masked column has a law on the card that residuals could be tested against"
 
 
-def residual_notes(evidence: Evidence) -> tuple[str, ...]:
+def residual_notes(evidence: Evidence) -> tuple[Note, ...]:
     """Say what the tests of residuals could have seen, and which columns they did not look at."""
     made = battery(evidence)
     notes = []
     if made.scored and made.ledger.tests:
-        notes += [_power(made), *_few_records(made), *_residues(made), NOT_SEEN]
-    left_out = [f"{name} ({why})" for name, why in made.untested.items()]
-    if left_out:
-        notes.append(f"residuals not tested: {'; '.join(left_out)}")
-    for names, why in made.marginals_only.items():
-        notes.append(f"residuals of {names} tested column by column, not together: {why}")
-    for name, cells in made.chosen.items():
-        notes.append(
-            f"residuals of {name}: {made.scored[name]:,} of {cells:,} cells looked at, drawn at random (each takes an "
-            "integral)"
-        )
-    for name, why in made.not_continued.items():
-        notes.append(f"residuals of {name} not tested given the earlier release: {why}")
+        notes += [_power(made), *_few_records(made), *_residues(made), Note("checks.not_seen")]
+    if made.untested:
+        notes.append(Note("checks.untested", {"columns": made.untested}))
+    notes += [
+        Note("checks.tested_one_by_one", {"columns": names, "why": why})
+        for names, why in made.marginals_only.items()
+    ]
+    notes += [
+        Note("checks.cells_drawn", {"column": name, "drawn": made.scored[name], "cells": cells})
+        for name, cells in made.chosen.items()
+    ]
+    notes += [
+        Note("checks.not_continued", {"column": name, "why": why}) for name, why in made.not_continued.items()
+    ]
     return tuple(notes)
 
 
-def _power(made: Battery) -> str:
+def _power(made: Battery) -> Note:
     """Say which sd ratios and means would have failed in so many records."""
     from scipy.special import gammaincinv, ndtri
 
     chance = FAIL_P / (max(made.ledger.counts["classes"], 1) * len(FAMILIES))
-    seen = [
-        f"in a class of {size:,} records noise of {float((2 * gammaincinv(size / 2, chance / 2) / size) ** 0.5):.2f} "
-        f"times its sd, or off centre by {float(-ndtri(chance / 2)) / size**0.5:.2g} of them"
+    seen = tuple(
+        {
+            "records": size,
+            "sd_ratio": float((2 * gammaincinv(size / 2, chance / 2) / size) ** 0.5),
+            "mean_over_sd": float(-ndtri(chance / 2)) / size**0.5,
+        }
         for size in SIZES
         if size <= made.records
-    ]
-    looked_at = f" in {made.records:,} of the records" if made.is_part else ""
-    tests = f"residuals: {made.ledger.tests:,} tests against the card{looked_at}, figures are p-values (1 is no sign)"
-    return f"{tests}; what would have been seen: {'; '.join(seen)}" if seen else tests
+    )
+    part = made.records if made.is_part else None
+    return Note("checks.power", {"tests": made.ledger.tests, "records": part, "seen": seen})
 
 
-def _few_records(made: Battery) -> tuple[str, ...]:
+def _few_records(made: Battery) -> tuple[Note, ...]:
     """Say how many records with hardly any noise would have failed in one column, whoever they are.
 
     With a share t of the noise, 68% of them lie within t sds of the truth, and of n records 0.8 t n do by chance.
@@ -172,27 +172,23 @@ def _few_records(made: Battery) -> tuple[str, ...]:
     for share in NEARLY_TRUE:
         mean, near = made.records * (2 * share) * (2 * math.pi) ** -0.5, 0.68
         further = next(k for k in range(TEN, made.records + TEN) if pdtrc(mean + k - 1, mean) < chance)
-        seen.append(f"{math.ceil(further / near):,} records with {share:.1%} of their noise")
-    said = f"in one column alone, where its unit is fine beside the noise, {' or '.join(seen)}"
-    return (
-        f"{said} would have been seen in about half of all cases, whoever they are; of fewer this cannot tell",
-    )
+        seen.append({"records": math.ceil(further / near), "share": share})
+    return (Note("checks.few_records", {"seen": tuple(seen)}),)
 
 
-def _residues(made: Battery) -> tuple[str, ...]:
+def _residues(made: Battery) -> tuple[Note, ...]:
     """Say in how many records residues modulo many numbers were looked at, and which share would have failed."""
     drawn = made.residues
     if drawn is None:
         return ()
     tests = made.ledger.counts["congruences"] * drawn.sums * len(FAMILIES)
     share = min(1.0, (math.log(tests / FAIL_P) / drawn.records) ** 0.5)
-    what = f"residues modulo {drawn.moduli:,} numbers were looked at in {drawn.records:,} records"
-    functions = (
-        f"whatever the residues of one true column (modulo up to {LARGEST:,}), of two ({LARGEST_OF_TWO:,}) or of three "
-        f"({LARGEST_OF_THREE:,}) tell of a released one was looked for in up to {made.matched:,} records, drawn at "
-        "random"
+    kept = {"moduli": drawn.moduli, "records": drawn.records, "share": max(share, STEPS.fail)}
+    largest = {"one": LARGEST, "two": LARGEST_OF_TWO, "three": LARGEST_OF_THREE}
+    return (
+        Note("checks.residues", kept),
+        Note("checks.residue_functions", {"records": made.matched} | largest),
     )
-    return (f"{what}: one kept in {max(share, STEPS.fail):.0%} of them would have been seen", functions)
 
 
 def _check(name: str, families: tuple[str, ...], what: str, remedy: str, digits: bool | None = None) -> Check:

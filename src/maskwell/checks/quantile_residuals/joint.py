@@ -20,6 +20,7 @@ import numpy as np
 
 from ...laws import Additive, JointMixture, Normal, RotatedMixture
 from ...laws.noise import scaled_root
+from ...notes import Note
 from ...table import Floats
 from ..evidence import Evidence
 from .cells import Bools, Integers, ScoredCells, jitter
@@ -57,7 +58,7 @@ def is_joint(law: Any) -> bool:
 
 def whitened_scores(
     evidence: Evidence, law: Additive, cells: Mapping[str, ScoredCells]
-) -> tuple[dict[str, Floats], str]:
+) -> tuple[dict[str, Floats], Note | None]:
     """Return the scores of the columns of a law given those before them, and why some have none.
 
     One column on a coarse unit may come last: nothing is conditioned on it.
@@ -66,15 +67,15 @@ def whitened_scores(
     able = [name for name in law.columns if name in cells]
     fine = [name for name in able if cells[name].unit <= FINE * left[name] * _typical(cells[name])]
     coarse = [name for name in able if name not in fine]
-    said = f"the unit of {' and of '.join(coarse[1:])} is coarse beside the noise that other columns leave"
+    said = Note("checks.coarse_units", {"columns": tuple(coarse[1:])}) if coarse[1:] else None
     names = [*fine, *coarse[:1]]
     if len(names) < 2:
-        return {}, said if coarse[1:] else ""
+        return {}, said
     places = [law.columns.index(name) for name in names]
     parts = _components(law, places)
     if parts is None or min(np.linalg.eigvalsh(one)[0] for one in parts.covariances) < FULL_RANK:
-        return {}, "its noise has no full rank, or too many components to be listed"
-    return _whiten_by_pattern(evidence, names, cells, parts), said if coarse[1:] else ""
+        return {}, Note("checks.no_full_rank")
+    return _whiten_by_pattern(evidence, names, cells, parts), said
 
 
 def _typical(cells: ScoredCells) -> float:

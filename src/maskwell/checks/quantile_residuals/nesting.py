@@ -21,6 +21,7 @@ from ...laws import Additive, Normal, Transition
 from ...laws.chain import combined_of, stages_of
 from ...masking import Masking
 from ...masking.history import RecordPairing
+from ...notes import Note
 from ...table import Floats
 from ..evidence import Evidence
 from .cells import Integers, ScoredCells, as_named, jitter, score_column, table_scores
@@ -40,7 +41,7 @@ class ContinuedColumns:
 
     scores: dict[str, Floats] = field(default_factory=dict)
     impossible: dict[str, int] = field(default_factory=dict)
-    untested: dict[str, str] = field(default_factory=dict)
+    untested: dict[str, Note] = field(default_factory=dict)
 
 
 def given_earlier(evidence: Evidence) -> ContinuedColumns:
@@ -95,14 +96,15 @@ def _judge(found: ContinuedColumns, column: NestedColumn) -> None:
         return
     new, old = score_column(column.evidence, column.name), score_column(column.before, column.name)
     if new.cells is None or old.cells is None:
-        found.untested[column.name] = new.untested or old.untested
+        why = new.untested or old.untested
+        found.untested.update({} if why is None else {column.name: why})
     elif extra is None and len(stages) == len(before):
         _judge_same(found, column, new.cells, old.cells)
     elif isinstance(extra, Additive) and isinstance(extra.noise, Normal) and not any(extra.spreads):
         at = extra.columns.index(column.name)
         _judge_more(found, column, new.cells, old.cells, float(np.sqrt(extra.noise.covariance[at, at])))
     else:
-        found.untested[column.name] = "what was added to its earlier noise is no normal noise of one size"
+        found.untested[column.name] = Note("checks.other_noise_added")
 
 
 def _judge_more(
@@ -148,14 +150,14 @@ def _judge_table(found: ContinuedColumns, column: NestedColumn, extra: Transitio
             one.masking.masked.schema[column.name].categories for one in (column.evidence, column.before)
         ]
         if names[0] != names[1]:
-            found.untested[column.name] = "its categories are others than in the earlier release"
+            found.untested[column.name] = Note("checks.other_categories_before")
         elif count := int(np.count_nonzero(left != then)):
             found.impossible[column.name] = count
         return
     schemas = [one.masking.masked.schema[column.name].categories for one in (column.before, column.evidence)]
     rows, columns = as_named(schemas[0], extra.true), as_named(schemas[1], extra.released_as)
     if rows is None or columns is None:
-        found.untested[column.name] = "its categories are not those of the card"
+        found.untested[column.name] = Note("checks.other_categories")
         return
     uniform = jitter(column.evidence, f"{column.name} given earlier")[at]
     scores, possible = table_scores(np.array(extra.matrix), rows[then], columns[left], uniform)

@@ -12,6 +12,7 @@ import numpy as np
 from ...attacks import BayesIntruder, Prior, Sample, Sampling, attack
 from ...masking import Masking, apply
 from ...masks import BiasNoise
+from ...notes import has_code
 from ...schema import Column, Schema
 from ...table import Floats, Table
 from ..plans import simulate_files
@@ -99,7 +100,9 @@ class TrottiniJob:
         chances, truth = belief.correct_probability, belief.truth_probability.mean
         curve = belief.curve(THRESHOLDS)
         links, right = (np.asarray(curve[name], np.float64) for name in ("links", "correct"))
-        converged = not any("NOT CONVERGED" in note for note in risk.notes)
+        converged = not has_code(
+            risk.notes, "attacks.matchings_not_converged", "attacks.chains_not_converged"
+        )
         return TrottiniAnswer(risk.expected_correct, chances.mean, chances.sd, truth, links, right, converged)
 
 

@@ -120,7 +120,7 @@ def _check_enough(count: int, least: int, columns: Sequence[str]) -> None:
         listed = ", ".join(map(repr, columns))
         raise BadInput(
             f"of {listed} too few values were released ({count}) to say what one more would be: "
-            "kernel='coherent' needs none"
+            "kernel 'coherent' needs none"
         )
 
 

@@ -104,9 +104,9 @@ def factors(
     """Return the factors of `biased_terms`."""
     if kind_name not in KINDS:
         raise BadPlan(f"there is no kernel {kind_name!r} of bias and noise; there are 'paper' and 'fms'")
-    raise_all([problem for law in laws for problem in _law_problems(law, kind_name)], NoLaw)
+    raise_all([problem for law in laws for problem in _law_problems(law)], NoLaw)
     made = [factor for law in laws for factor in _of_law(law, z, x, KINDS[kind_name], nodes_of)]
-    raise_all([p for law, factor in made for p in _unit_problems(law, factor, kind_name)], NoLaw)
+    raise_all([p for law, factor in made for p in _unit_problems(law, factor)], NoLaw)
     return [factor for _, factor in made]
 
 
@@ -170,20 +170,16 @@ def _noise_scale_values(law: Additive, sides: RecordPair) -> Floats:
 # --- what the kernels cannot do ----------------------------------------------------------------------------
 
 
-def _law_problems(law: Any, kind_name: str) -> list[str]:
+def _law_problems(law: Any) -> list[str]:
     """Say which columns have another law than normal bias and noise, or leave otherwise than as points."""
     if not isinstance(law, Additive) or not isinstance(law.noise, Normal):
         listed = ", ".join(map(repr, law.columns))
         form = law.noise.form if isinstance(law, Additive) else law.form
-        return [_refusal_message(kind_name, f"columns {listed} have a law of another form ({form})")]
-    problems = [
-        _refusal_message(kind_name, why) for j in range(len(law.columns)) for why in _column_problems(law, j)
-    ]
+        return [_refusal_message(f"columns {listed} have a law of another form ({form})")]
+    problems = [_refusal_message(why) for j in range(len(law.columns)) for why in _column_problems(law, j)]
     if any(law.spreads) and not is_independent(law.noise):
         listed = ", ".join(map(repr, law.columns))
-        problems.append(
-            _refusal_message(kind_name, f"columns {listed} have correlated noise that grows with them")
-        )
+        problems.append(_refusal_message(f"columns {listed} have correlated noise that grows with them"))
     return problems
 
 
@@ -200,15 +196,18 @@ def _column_problems(law: Additive, j: int) -> Iterator[str]:
         yield f"{name} is {'coded' if outlet.low_coded or outlet.high_coded else 'clamped'} at a limit by the mask"
 
 
-def _refusal_message(kind_name: str, why: str) -> str:
-    return f"kernel={kind_name!r} is for normal bias and noise that leave as points: {why}; kernel='coherent' works"
+def _refusal_message(why: str) -> str:
+    return (
+        f"kernels 'paper' and 'fms' are for normal bias and noise that leave as points: {why}; kernel 'coherent' "
+        "works"
+    )
 
 
-def _unit_problems(law: Additive, factor: KernelColumn | JointKernel, kind_name: str) -> list[str]:
+def _unit_problems(law: Additive, factor: KernelColumn | JointKernel) -> list[str]:
     """Say which columns leave on a unit that is coarse beside their noise."""
     coarse = [name for j, name in enumerate(law.columns) if _is_coarse(law, factor, j)]
     return [
-        _refusal_message(kind_name, f"column {name!r} is rounded to a unit that is coarse beside its noise")
+        _refusal_message(f"column {name!r} is rounded to a unit that is coarse beside its noise")
         for name in coarse
     ]
 

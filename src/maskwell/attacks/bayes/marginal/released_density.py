@@ -323,7 +323,7 @@ def _log_box(
     if bounded.sum() > MOST_BOUNDED:
         raise BadPlan(
             f"{bounded.sum()} columns have a unit that is coarse against their spread, or limits, and the gaussian "
-            f"marginal can do {MOST_BOUNDED}: name fewer fields, or take marginal='truth'"
+            f"marginal can do {MOST_BOUNDED}: name fewer fields, or take marginal 'truth'"
         )
     ends = np.concatenate([lower / noise_sds, upper / noise_sds], axis=1)
     back: Any = slice(None)

@@ -27,7 +27,15 @@ from .lattice import LatticeShape, average_of
 from .matchings import Marginals
 from .noise_kernels import ListedKernel, NormalKernel, model_of
 from .proposals import reach_of
-from .unknown_noise import Group, GroupPosterior, HelpedBlock, Kernel, ParameterSummary, unit_counts
+from .unknown_noise import (
+    Group,
+    GroupPosterior,
+    HelpedBlock,
+    Kernel,
+    ParameterSummary,
+    on_told_columns,
+    unit_counts,
+)
 
 if TYPE_CHECKING:
     from ....kernels.matching_enumeration import Jobs, MatchingRoom, NodeView, Tally
@@ -301,8 +309,7 @@ class _Ground:
         """Return what each group believes."""
         matrices = self.known.matrices(added.tally.pairs)
         begin = self.known.side.ends
-        told = [name for doubt in counting.doubts if not doubt.unknowns for name in doubt.law.columns]
-        notes = (f"{', '.join(told)}: nothing to learn there, the card was believed",) if told else ()
+        notes = on_told_columns(counting.doubts)
         out = []
         for number, jobs in enumerate(self.members):
             blocks = []

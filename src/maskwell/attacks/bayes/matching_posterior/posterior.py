@@ -16,6 +16,7 @@ import numpy as np
 
 from ....errors import BadPlan
 from ....masking import Release
+from ....notes import Note
 from ....table import Floats
 from ...candidate_scores import SAME_SCORE, BestCandidates, Blocks, guess_from_links
 from ...pair_density import laws_on
@@ -26,12 +27,11 @@ from ..law_kernels import BACKWARD, LawReading
 from ..likelihood import swapped_columns
 from ..posterior import (
     NODES,
-    TOO_SURE,
-    UPPER_BOUND,
     check_possible,
     claim_likely_links,
     link_by_posterior,
     odds_of,
+    on_exchanges,
 )
 from ..posterior_odds import log_absent, log_f
 from .ceiling_bound import CeilingInputs
@@ -45,15 +45,6 @@ from ..posterior_odds import SURE, Odds
 from .matchings import Marginals, marginals
 
 MOST_PAIRS = 30_000_000  # of known and released records of one block, for which probabilities are kept
-BOUNDED = (
-    "blocks are too large for all matchings: the links are those of one who knows his target alone, and what anybody "
-    "can expect to find is bounded, by neighbourhoods whose records are told (the ceiling)"
-)
-CEILING = "every unit is known to him: no intruder who holds this card can expect to do better (the ceiling)"
-NO_CEILING = (
-    "every unit is known to him, but exchanges count as made at random in the card's share: who knows by which rule "
-    "records were exchanged may find more (no ceiling)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,7 @@ def together(
     _check_size(ground.blocks, MOST_CELLS if len(groups) == 1 and plan.prior is None else MOST_PAIRS)
     if plan.kernel == "forward" and ground.absent.any():
         raise BadPlan(
-            "kernel='forward' has no weight for units that were not released: take kernel='coherent'"
+            "kernel 'forward' has no weight for units that were not released: take kernel 'coherent'"
         )
     ask = _match_given_noise if plan.prior is None else _untold
     parts, notes = ask(plan, some, release, fields, ground, groups)
@@ -92,8 +83,8 @@ def together(
     for part in parts:
         _store_posterior_rows(replace(part, known=used[part.known]), rows)
     guess = _guess_from_rows(plan, blocks, rows, fields, ground)
-    said = _notes(plan, known, _knows_everybody(plan, some, ground), groups)
-    said = [NO_CEILING if note == CEILING and has_exchanges(release) else note for note in said]
+    everybody = _knows_everybody(plan, some, ground)
+    said = [*_on_others(plan, release, everybody), *_on_groups(plan, known, groups)]
     sought = range(len(rows)) if known.sought is None else known.sought.tolist()
     luck = on_links([row.is_decided for at in sought if (row := rows[at]) is not None])
     return claim_likely_links(replace(guess, notes=(*said, *notes, *luck)), plan.threshold)
@@ -121,7 +112,11 @@ def _without_helpers(
     chance = np.full(len(known.population), np.nan)
     chance[numbers[guess.searcher]] = np.nan_to_num(guess.columns["probability"])
     bound = CeilingInputs(_seed(order_of(release.table, "released")), chance)
-    return replace(guess, figures={**guess.figures, "bound": bound}, notes=(BOUNDED, *guess.notes))
+    return replace(
+        guess,
+        figures={**guess.figures, "bound": bound},
+        notes=(Note("attacks.ceiling_bounded"), *guess.notes),
+    )
 
 
 def _taking_part(groups: Sequence[Ints]) -> Ints:
@@ -211,7 +206,7 @@ def _match_given_noise(
     fields: Sequence[str],
     ground: CandidateBlocks,
     groups: Sequence[Ints],
-) -> tuple[list[BlockPart], list[str]]:
+) -> tuple[list[BlockPart], list[Note]]:
     """Match with the parameters told: blocks tell nothing of one another."""
     odds = odds_of(plan, known, release, fields, ground, LawReading(plan.kernel, None, None, release.table))
     wanted = np.arange(len(known.targets)) if known.sought is None else known.sought
@@ -219,7 +214,7 @@ def _match_given_noise(
     parts = list(told_parts(odds, groups, wanted, plan.sampling or Sampling(), seed))
     check_possible(odds, release, fields)
     said = on_matchings([part.marginals for part in parts])
-    return parts, [*said, *([TOO_SURE] if swapped_columns(release.card) else [])]
+    return parts, [*said, *on_exchanges(release)]
 
 
 def _untold(
@@ -229,7 +224,7 @@ def _untold(
     fields: Sequence[str],
     ground: CandidateBlocks,
     groups: Sequence[Ints],
-) -> tuple[list[BlockPart], list[str]]:
+) -> tuple[list[BlockPart], list[Note]]:
     """Draw matchings and parameters together, group by group."""
     from .unknown_noise import group_posterior
 
@@ -393,17 +388,23 @@ def _belief_standing(rows: list[PosteriorRow | None], at: Ints, found: Ints) -> 
     return BeliefStanding(better, ties, chance)
 
 
-def _notes(plan: Any, known: IntruderKnowledge, everybody: bool, groups: Sequence[Ints]) -> list[str]:
-    """Say what the figures rest on."""
-    notes = [CEILING] if everybody and plan.prior is None and plan.kernel not in BACKWARD else []
-    notes += [UPPER_BOUND] if plan.kernel == "coherent" and plan.marginal == "truth" and not everybody else []
-    others = len(known.targets) - 1
+def _on_others(plan: Any, release: Release, everybody: bool) -> list[Note]:
+    """Say in which sense a rate is the largest: by whom he knows, and by whose records f(z) is."""
+    notes = []
+    if everybody and plan.prior is None and plan.kernel not in BACKWARD:
+        notes.append(Note("attacks.no_ceiling") if has_exchanges(release) else Note("attacks.ceiling"))
+    if plan.kernel == "coherent" and plan.marginal == "truth" and not everybody:
+        notes.append(Note("attacks.upper_bound"))
+    return notes
+
+
+def _on_groups(plan: Any, known: IntruderKnowledge, groups: Sequence[Ints]) -> list[Note]:
+    """Say how many others help, where these are fewer than asked for, and that targets help each other."""
+    notes, others = [], len(known.targets) - 1
     if plan.helpers != "all" and plan.helpers > others:
-        notes.append(
-            f"he knows {others:,} other units, all that can help: more helpers than these he cannot have"
-        )
+        notes.append(Note("attacks.all_others", {"others": others}))
     if len(groups) > 1:
-        notes.append(f"{len(groups):,} groups of a target and its helpers, each member of which is a target")
+        notes.append(Note("attacks.target_groups", {"count": len(groups)}))
     return notes
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ....laws.unknowns import Unknown
+from ....notes import Note
 from ....table import Floats, Table
 from ...pair_density import law_terms
 from ...protocol import Bools, Ints
@@ -102,7 +103,7 @@ class GroupPosterior:
     rhat: float
     ess: float
     draws: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def group_posterior(
@@ -202,7 +203,7 @@ class _Situation:
         )
 
     def _spanned(
-        self, wide: NodePosterior, unknowns: Sequence[Unknown], notes: tuple[str, ...]
+        self, wide: NodePosterior, unknowns: Sequence[Unknown], notes: tuple[Note, ...]
     ) -> GroupPosterior:
         """Answer with what was drawn at a few values of the parameters."""
         rhat, ess = max(one.rhat for one in wide.found), min(one.ess for one in wide.found)
@@ -210,9 +211,7 @@ class _Situation:
             ParameterSummary(one.name, one.columns, mean, sd, rhat, ess, one.value)
             for one, mean, sd in zip(unknowns, wide.mean.tolist(), wide.sd.tolist(), strict=True)
         )
-        said = (
-            f"matchings were drawn at {wide.nodes} values of the parameters, where slopes put their posterior"
-        )
+        said = Note("attacks.matchings_at_values", {"values": wide.nodes})
         return self._answer(wide.found, psi, (said, *notes))
 
     def _marginals(self, walk: ParameterWalk, done: Round, judged: _RoundDiagnostics) -> list[Marginals]:
@@ -227,7 +226,7 @@ class _Situation:
         return found
 
     def _answer(
-        self, found: Sequence[Marginals], psi: tuple[ParameterSummary, ...], notes: tuple[str, ...]
+        self, found: Sequence[Marginals], psi: tuple[ParameterSummary, ...], notes: tuple[Note, ...]
     ) -> GroupPosterior:
         known, released = (
             [side.records[a:b] for a, b in pairwise(side.ends)]
@@ -339,10 +338,13 @@ def joint_step_groups(unknowns: Sequence[Unknown]) -> Ints:
     return np.array([[int(a == b) for b in label] for a in dict.fromkeys(label)], np.int64)
 
 
-def _notes(doubts: Sequence[Doubt], situation: _Situation, problem: MatchingProblem) -> tuple[str, ...]:
+def _notes(doubts: Sequence[Doubt], situation: _Situation, problem: MatchingProblem) -> tuple[Note, ...]:
     """Say what was taken as told, and where the numbers of units could not be as they were said."""
-    told = [name for doubt in doubts if not doubt.unknowns for name in doubt.law.columns]
-    notes = [f"{', '.join(told)}: nothing to learn there, the card was believed"] if told else []
-    if (problem.units > situation.units).any():
-        notes.append("not every known unit of some blocks can have a record of its own: some may have none")
-    return tuple(notes)
+    without = (problem.units > situation.units).any()
+    return (*on_told_columns(doubts), *([Note("attacks.units_without_record")] if without else []))
+
+
+def on_told_columns(doubts: Sequence[Doubt]) -> tuple[Note, ...]:
+    """Name the columns whose laws leave nothing unknown."""
+    told = tuple(name for doubt in doubts if not doubt.unknowns for name in doubt.law.columns)
+    return (Note("attacks.nothing_to_learn", {"columns": told}),) if told else ()

@@ -70,7 +70,7 @@ def _refuse_exchanged(release: Release, amounts: Sequence[str]) -> None:
     if bare := [name for name in amounts if release.card.law_of(name) is None]:
         raise BadPlan(
             f"{', '.join(map(repr, bare))} left without noise and exchanged between records, where an error of the "
-            "intruder cannot be averaged over: leave it out of the error, or take marginal='truth'"
+            "intruder cannot be averaged over: leave it out of the error, or take marginal 'truth'"
         )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ....errors import BadPlan
 from ....masking import Release
+from ....notes import Note
 from ....table import Floats, Table
 from ...candidate_scores import log_sum
 from ...joint_codes import block_codes, joint_codes
@@ -33,29 +34,6 @@ PAIRS_AT_ONCE = 2_000_000  # places of a product of matrices that are held in on
 VANISHED = 1e-290  # sums of products below this are bounded from below instead
 FEW = 1.5  # true records in question: with fewer the error plays hardly any part
 ALONE = 1.01  # true records in question: with fewer it plays none
-
-FLAT = (
-    "his values are off: his probabilities are rough, because any true value is as likely to him as any other"
-)
-GIVEN = "his values are off: the true ones behind them follow the population of his own"
-NORMAL = "his values are off: the true ones behind them follow a normal law, the release's with the noise taken out"
-UNFITTED = (
-    "no normal law can be fitted to what left without noise or as classes: any true value of {} is as likely"
-)
-ROUGH = (
-    "ROUGH: his errors are so large against the noise that there are too few nodes: probabilities may be off"
-)
-NO_PART = (
-    "THE ERROR PLAYS {}: {} out the record in the steward's own file, from which the true value is then known; for an "
-    "outsider take marginal='gaussian', or a marginal of your own with population= in the error"
-)
-WEIGHED = (
-    "his values are off: what is behind them is weighed by the steward's own true records, of which "
-    "about {} (median of targets) come into question"
-)
-UNKNOWN_THERE = (
-    "agree with no true record in what they are said to know exactly: any true value is as likely to them"
-)
 
 
 def erring_odds(
@@ -88,18 +66,21 @@ def erring_odds(
     return replace(odds, targets=targets)
 
 
-def error_notes(plan: Any, odds: Any) -> list[str]:
+def error_notes(plan: Any, odds: Any) -> list[Note]:
     """Say what the intruder takes for the law of the true values behind his own."""
     targets = getattr(odds, "targets", None)
     if plan.error is None:
         return []
     if isinstance(targets, Among):
         return targets.notes()
-    rough = [ROUGH] if getattr(targets, "is_rough", False) else []
+    rough = [Note("attacks.too_few_nodes")] if getattr(targets, "is_rough", False) else []
     if plan.kernel == "coherent" and plan.marginal == "gaussian":
-        flat = getattr(targets, "flat", ())
-        return [NORMAL, *([UNFITTED.format(", ".join(flat))] if flat else []), *rough]
-    return [GIVEN, *rough] if plan.kernel == "coherent" and plan.error.population is not None else [FLAT]
+        flat = tuple(getattr(targets, "flat", ()))
+        unfitted = [Note("attacks.no_normal_law", {"columns": flat})] if flat else []
+        return [Note("attacks.true_values_normal"), *unfitted, *rough]
+    if plan.kernel == "coherent" and plan.error.population is not None:
+        return [Note("attacks.true_values_given"), *rough]
+    return [Note("attacks.true_values_flat")]
 
 
 def _flat(
@@ -147,7 +128,7 @@ def _check_sizes(ground: CandidateBlocks, members: dict[int, Ints]) -> None:
         if count * len(members.get(block, ())) > KEPT_PAIRS:
             raise BadPlan(
                 f"{count:,} targets whose values are off, in a block of {len(members[block]):,} true records, are too "
-                "many to weigh against these: attack a sample of targets, or take marginal='gaussian'"
+                "many to weigh against these: attack a sample of targets, or take marginal 'gaussian'"
             )
 
 
@@ -283,17 +264,20 @@ class Among:
             self.kept[key] = shares
         return self.kept[key]
 
-    def _alone(self, count: float) -> str:
+    def _alone(self, count: float) -> Note:
         """Say that hardly more than one true record fits what the intruder knows, and by what."""
-        part = "NO PART" if count < ALONE else "HARDLY ANY PART"
         exact = any(isinstance(term, Same) for term in self.own)
-        return NO_PART.format(part, "his other columns single" if exact else "values so nearly right single")
+        return Note("attacks.error_plays_no_part", {"hardly": count >= ALONE, "exact_columns": exact})
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Say how many true records the intruder's values leave, and what that means."""
         found = np.array(list(self.counts.values()))
-        lost, count = int((found == 0).sum()), np.median(found[found > 0]) if (found > 0).any() else 0.0
-        said = [f"{lost:,} of his records {UNKNOWN_THERE}"] if lost else []
+        lost, count = (
+            int((found == 0).sum()),
+            float(np.median(found[found > 0])) if (found > 0).any() else 0.0,
+        )
+        said = [Note("attacks.unknown_to_truth", {"count": lost})] if lost else []
         if count:
-            said.insert(0, self._alone(count) if count < FEW else WEIGHED.format(f"{count:.3g}"))
+            weighed = Note("attacks.weighed_by_truth", {"records": count})
+            said.insert(0, self._alone(count) if count < FEW else weighed)
         return said

@@ -24,6 +24,7 @@ import numpy as np
 
 from ....laws import Additive
 from ....laws.transform import FINE, Outlet
+from ....notes import Note
 from ....schema import OPEN
 from ....table import Floats, Table
 from ...pair_density import LawTerm, LoweredLaw, cholesky_whitener
@@ -183,7 +184,7 @@ def split_odds(
     ground: CandidateBlocks,
     laws: Sequence[Any],
     eps: float,
-) -> tuple[Odds, list[str]]:
+) -> tuple[Odds, list[Note]]:
     """Prepare scores against the true records, f(z) by trees."""
     own = replace(known, shared={})
     odds = Odds.by_truth(ground, own, release, fields, (mixture_terms, mixture_terms))
@@ -195,8 +196,8 @@ def split_odds(
     odds.log_f[wanted] = sums - np.log(np.maximum(ground.units[wanted], 1))
     rounding = sum(rounding_error(with_parts(law)) for law in laws)
     return replace(odds, is_f_known=True), [
-        f"candidates left unseen: no probability is off by more than a share of {1.05 * lacking:.1e}",
-        f"units taken for noise in {len(mixture.shifts)} parts: densities are right to {rounding:.1%} within 2 sds",
+        Note("attacks.unseen_candidates", {"share": 1.05 * lacking}),
+        Note("attacks.units_as_noise_in_parts", {"parts": len(mixture.shifts), "error": rounding}),
     ]
 
 

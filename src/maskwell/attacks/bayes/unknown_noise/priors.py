@@ -72,7 +72,9 @@ class Prior:
             listed = ", ".join(map(repr, FAMILIES))
             problems.append(f"there is no family of priors {self.family!r}; there are {listed}")
         if not (is_real(self.mean_over_sd) and WIDEST <= self.mean_over_sd <= TIGHTEST):
-            problems.append("mean_over_sd is a number from 1 (very unsure) to 1,000,000 (sure)")
+            problems.append(
+                "the mean over sd of a prior is a number from 1 (very unsure) to 1,000,000 (sure)"
+            )
         return problems
 
     def _theta_problems(self) -> list[str]:
@@ -262,7 +264,7 @@ def _size(law: Any, j: int, released: Table) -> float:
     if not (span > 0 and factor > 0):
         raise BadInput(
             f"column {name!r} has no two different released values to elicit a prior from: "
-            f"give one ({{'sd:{name}': ...}}), or leave the column out of fields"
+            f"give one of its own for 'sd:{name}', or leave the column out of fields"
         )
     return span / SIXTH / factor
 
