@@ -352,3 +352,26 @@ def test_drivers_equal_the_scalars_and_read_read_only_arrays(law: str):
         got = each(*[arrays.get(name, 0.3) for name in wanted.split()], *shared)
         rows = [[arrays[name][i] if name in arrays else 0.3 for name in wanted.split()] for i in range(50)]
         np.testing.assert_array_equal(got, [one(*row, *shared) for row in rows])
+
+
+# --- the normal distribution function ----------------------------------------------------------------------
+
+
+def test_log_normal_cdf_keeps_its_digits_in_both_tails():
+    x = np.concatenate([np.linspace(-37, 37, 1001), [-0.999999, -1.0, -1.000001]])
+    logs = [d.log_normal_cdf(v) for v in x]
+    np.testing.assert_allclose(logs, log_ndtr(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("x", [-38.0, -100.0, -1e3, -1e4])
+def test_log_normal_cdf_far_out_equals_its_continued_fraction(x: float):
+    fraction = -x
+    for k in range(60, 0, -1):
+        fraction = -x + k / fraction
+    expected = -0.5 * x * x - 0.5 * math.log(2 * math.pi) - math.log(fraction)
+    assert d.log_normal_cdf(x) == pytest.approx(expected, rel=1e-13)
+
+
+def test_log_normal_cdf_at_the_ends():
+    assert d.log_normal_cdf(-INF) == -INF
+    assert d.log_normal_cdf(INF) == 0.0

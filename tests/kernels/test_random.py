@@ -35,30 +35,6 @@ def within(values: NDArray[np.float64], truth: float) -> bool:
     return bool(abs(values.mean() - truth) < 4 * values.std() / math.sqrt(len(values)))
 
 
-# --- the normal distribution function ----------------------------------------------------------------------
-
-
-def test_normal_cdf_equals_scipys_and_its_log_keeps_its_digits_in_both_tails():
-    x = np.concatenate([np.linspace(-37, 37, 1001), [-0.999999, -1.0, -1.000001]])
-    np.testing.assert_allclose([r.normal_cdf(v) for v in x], special.ndtr(x), rtol=2e-13)
-    logs = [r.log_normal_cdf(v) for v in x]
-    np.testing.assert_allclose(logs, special.log_ndtr(x), rtol=1e-12)
-
-
-@pytest.mark.parametrize("x", [-38.0, -100.0, -1e3, -1e4])
-def test_log_normal_cdf_far_out_equals_its_continued_fraction(x: float):
-    fraction = -x
-    for k in range(60, 0, -1):
-        fraction = -x + k / fraction
-    expected = -0.5 * x * x - 0.5 * math.log(2 * math.pi) - math.log(fraction)
-    assert r.log_normal_cdf(x) == pytest.approx(expected, rel=1e-13)
-
-
-def test_log_normal_cdf_at_the_ends():
-    assert r.log_normal_cdf(-INF) == -INF
-    assert r.log_normal_cdf(INF) == 0.0
-
-
 # --- truncated normal --------------------------------------------------------------------------------------
 
 ONE_SIDED = [

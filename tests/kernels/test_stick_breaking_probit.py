@@ -9,8 +9,8 @@ import pytest
 from numba import njit
 from scipy import stats
 
+from maskwell.kernels.densities import log_normal_cdf
 from maskwell.kernels.gibbs_intercepts import joint_of
-from maskwell.kernels.random import log_normal_cdf
 from maskwell.kernels.stick_breaking_probit import (
     ROWS,
     TAKEN,

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import BadPlan
+from ..kernels.log_sums import log_sum
 from ..notes import Note
 from ..table import Floats
 from .linkage.assignment import MOST_CELLS, check_size, optimal_of
@@ -168,14 +169,6 @@ def lowest(top: Floats) -> Floats:
     """Return the lowest score that is as good as the best one."""
     size = np.where(np.isfinite(top), np.maximum(np.abs(top), 1.0), 0.0)
     return np.asarray(top - SAME_SCORE * size)
-
-
-def log_sum(logs: Floats, axis: int) -> Floats:
-    """Return the log of summed exponentials, minus infinity where all are."""
-    top = logs.max(axis=axis, initial=-np.inf, keepdims=True)
-    shift = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(logs - shift).sum(axis=axis)) + shift.squeeze(axis))
 
 
 @dataclass(frozen=True, slots=True)

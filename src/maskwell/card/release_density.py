@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..engines.local import Local
 from ..errors import NoLaw
+from ..kernels.log_sums import log_sum
 from ..laws import Additive, Normal, SkewedBias
 from ..laws.additive import logpdf_nearly
 from ..laws.chain import combined_of
@@ -193,11 +194,7 @@ class _PairDensity:
         row, column = np.nonzero(wanted)
         logs, error = np.full(wanted.shape, -np.inf), np.zeros(wanted.shape)
         logs[row, column], error[row, column] = _sum_log_densities(self.sides, here[row], block[column])
-        top = logs.max(axis=1)
-        base = np.where(np.isfinite(top), top, 0.0)
-        with np.errstate(divide="ignore"):
-            total = base + np.log(np.exp(logs - base[:, None]).sum(axis=1)) - np.log(len(block))
-        return np.column_stack([total, error.max(axis=1)])
+        return np.column_stack([log_sum(logs, axis=1) - np.log(len(block)), error.max(axis=1)])
 
 
 def own_masses(clear: Sequence[str], z: Table, x: Table) -> Floats:

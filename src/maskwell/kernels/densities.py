@@ -154,15 +154,25 @@ def laplace_log_interval(lower: Floats, upper: Floats, scale: Floats) -> Floats:
     return out
 
 
-# --- normal mixture ----------------------------------------------------------------------------------------
+# --- sums of densities ---------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
-def _log_add(a: float, b: float) -> float:
+def log_add(a: float, b: float) -> float:
     """Return log(exp(a) + exp(b))."""
     if a == -math.inf or b == -math.inf:
         return max(a, b)
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+
+
+@njit(cache=True, nogil=True)
+def log_total(logs: Floats) -> float:
+    """Return the log of the sum of all exponentials; not a number where there is nothing to add."""
+    top = logs.max()
+    return top + np.log(np.exp(logs - top).sum()) if top > -np.inf else np.nan
+
+
+# --- normal mixture ----------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -171,7 +181,7 @@ def log_mixture(residual: float, weights: Floats, means: Floats, sds: Floats) ->
     total = -math.inf
     for k in range(len(weights)):
         if weights[k] > 0.0:
-            total = _log_add(total, math.log(weights[k]) + log_normal(residual - means[k], sds[k]))
+            total = log_add(total, math.log(weights[k]) + log_normal(residual - means[k], sds[k]))
     return total
 
 
@@ -182,7 +192,7 @@ def log_mixture_interval(lower: float, upper: float, weights: Floats, means: Flo
     for k in range(len(weights)):
         if weights[k] > 0.0:
             mass = _log_normal_mass(lower - means[k], upper - means[k], upper - lower, sds[k])
-            total = _log_add(total, math.log(weights[k]) + mass)
+            total = log_add(total, math.log(weights[k]) + mass)
     return min(total, 0.0)
 
 
@@ -407,3 +417,11 @@ def bias_lognormal_log_interval(lower: Floats, upper: Floats, x: Floats, phi: fl
     for i in range(len(lower)):
         out[i] = log_bias_lognormal_interval(lower[i], upper[i], x[i], phi, sd[i])
     return out
+
+
+@njit(cache=True, nogil=True)
+def log_normal_cdf(x: float) -> float:
+    """Return log P(N(0, 1) <= x), with all its digits in both tails."""
+    if x > -1.0:
+        return math.log1p(-0.5 * math.erfc(x * ROOT_HALF))
+    return float(log_normal_interval(-math.inf, x, 1.0))

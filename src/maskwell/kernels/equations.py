@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import announce
+from .densities import log_normal_cdf
 from .programs import Programs, inline_lean, inner, lean, program_value
-from .random import log_normal_cdf
 
 announce(__file__)
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from numba import njit
 
 from . import announce
+from .densities import log_normal_cdf
 
 announce(__file__)
 
@@ -88,23 +89,13 @@ def logit_slopes(
 
 
 @njit(cache=True, nogil=True)
-def log_normal_chance(at: float) -> float:
-    """Return log Phi(at), by its asymptotic series far below 0."""
-    if at > -30.0:
-        return math.log(0.5 * math.erfc(-at * math.sqrt(0.5)))
-    square = 1.0 / (at * at)
-    series = 1.0 - square * (1.0 - 3.0 * square * (1.0 - 5.0 * square))
-    return -0.5 * at * at - math.log(-at) - 0.5 * math.log(2.0 * math.pi) + math.log(series)
-
-
-@njit(cache=True, nogil=True)
 def probit_total(signs: Floats, mean: Floats, variance: Floats) -> float:
     """Return the sum of log Phi(sign mean / sqrt(1 + variance))."""
     total, product = 0.0, 1.0
     for i in range(len(mean)):
         at = signs[i] * mean[i] / math.sqrt(1.0 + variance[i])
         if at < -20.0:
-            total += log_normal_chance(at)
+            total += log_normal_cdf(at)
             continue
         product *= 0.5 * math.erfc(-at * math.sqrt(0.5))
         if product < TINY:
@@ -121,7 +112,7 @@ def probit_slopes(signs: Floats, moments: tuple[Floats, Floats], slopes: tuple[F
     for i in range(len(mean)):
         scale = 1.0 / math.sqrt(1.0 + variance[i])
         at = signs[i] * mean[i] * scale
-        log_chance = log_normal_chance(at)
+        log_chance = log_normal_cdf(at)
         ratio = math.exp(-0.5 * at * at - 0.5 * math.log(2.0 * math.pi) - log_chance)
         total += log_chance
         slopes[0][i] = signs[i] * ratio * scale

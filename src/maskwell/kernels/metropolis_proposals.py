@@ -16,7 +16,8 @@ import numpy.typing as npt
 from numba import njit
 
 from . import announce
-from .random import log_normal_cdf, root_of, truncated_normal
+from .densities import log_normal_cdf
+from .random import root_of, truncated_normal
 
 announce(__file__)
 

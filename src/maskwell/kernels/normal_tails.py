@@ -2,7 +2,7 @@
 
 exp(x), exp(u^2 / 2) P(N > u) after Shepherd and Laframboise (1981), P(N > u), and log(1 + exp(x)).
 All are right to 1e-12 of their value, not to the last digit. Chosen by `enumerated_likelihood` and
-`enumerated_gradient`; elsewhere `random.normal_cdf` and `densities` keep all digits.
+`enumerated_gradient`; elsewhere `densities` keeps all digits.
 """
 
 from __future__ import annotations

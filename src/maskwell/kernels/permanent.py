@@ -15,6 +15,7 @@ import numpy.typing as npt
 from numba import njit
 
 from . import announce
+from .densities import log_total
 
 announce(__file__)
 
@@ -102,7 +103,7 @@ def pair_chances(logs: Floats, log_weights: Floats) -> Floats:
         least += 1
     size, ahead, out = bits_of(few), forward(logs, least), np.zeros((few, many))
     behind, new = log_weights[size], np.empty(1 << few)
-    whole = _log_sum_exp(ahead[many] + behind)
+    whole = log_total(ahead[many] + behind)
     for met in range(many - 1, -1, -1):
         for subset in range(1 << few):
             here, new[subset] = ahead[met, subset], -np.inf
@@ -113,9 +114,3 @@ def pair_chances(logs: Floats, log_weights: Floats) -> Floats:
                         out[one, met] += np.exp(here + logs[one, met] + behind[subset | (1 << one)] - whole)
         behind, new = new, behind
     return out
-
-
-@njit(cache=True, nogil=True)
-def _log_sum_exp(logs: Floats) -> float:
-    top = logs.max()
-    return top + np.log(np.exp(logs - top).sum()) if top > -np.inf else np.nan

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from numba import njit
 
 from . import announce
-from .densities import ROOT_HALF, log_normal_interval
 
 announce(__file__)
 
@@ -23,23 +22,6 @@ Floats = npt.NDArray[np.float64]
 ROOT_2_PI = math.sqrt(2.0 * math.pi)
 TAIL_STARTS = 0.3  # one-sided: from here on exponential proposals beat normal ones
 SMALLEST = 1e-300  # a divisor that is never zero
-
-
-# --- the normal distribution function ----------------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def normal_cdf(x: float) -> float:
-    """Return P(N(0, 1) <= x)."""
-    return 0.5 * math.erfc(-x * ROOT_HALF)
-
-
-@njit(cache=True, nogil=True)
-def log_normal_cdf(x: float) -> float:
-    """Return log P(N(0, 1) <= x), with all its digits in both tails."""
-    if x > -1.0:
-        return math.log1p(-0.5 * math.erfc(x * ROOT_HALF))
-    return float(log_normal_interval(-math.inf, x, 1.0))
 
 
 # --- truncated normal --------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import announce
+from .densities import log_normal_cdf
 from .gibbs_intercepts import JointIntercepts, integrate, put_draw, put_mean
 from .programs import inline_lean, inner
-from .random import log_normal_cdf
 
 announce(__file__)
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import announce
+from .densities import log_normal_cdf
 from .equations import (
     HALF_LOG_2PI,
     LOGIT,
@@ -25,7 +26,6 @@ from .equations import (
     response_log,
 )
 from .programs import inner, lean
-from .random import log_normal_cdf
 
 announce(__file__)
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import NoLaw
+from ..kernels.log_sums import log_sum
 from ..keys import Stream
 from .noise import (
     Floats,
@@ -203,10 +204,7 @@ def _mixture_box(
         logs[k], this = correlated_box(covariance, lower - means[k], upper - means[k], is_point)
         logs[k] += np.log(weight) if weight > 0 else -np.inf
         error += weight * this
-    with np.errstate(invalid="ignore", divide="ignore"):
-        top = logs.max(axis=0)
-        summed = top + np.log(np.exp(logs - np.where(np.isfinite(top), top, 0.0)).sum(axis=0))
-    return np.where(np.isfinite(top), summed, top), error
+    return log_sum(logs, axis=0), error
 
 
 @dataclass(frozen=True, slots=True)

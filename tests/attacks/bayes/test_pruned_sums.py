@@ -11,8 +11,9 @@ from maskwell.attacks.bayes.posterior_odds import SURE, against_others
 from maskwell.attacks.bayes.pruned_sums import trees
 from maskwell.attacks.bayes.pruned_sums.posterior_sums import PrunedSearch
 from maskwell.attacks.bayes.pruned_sums.trees import Points, Trees
-from maskwell.attacks.candidate_scores import SAME_SCORE, BestCandidates, log_sum
+from maskwell.attacks.candidate_scores import SAME_SCORE, BestCandidates
 from maskwell.errors import BadInput, BadPlan
+from maskwell.kernels.log_sums import log_sum
 
 EPS = (1e-1, 1e-2, 1e-3, 1e-6, 1e-9)
 

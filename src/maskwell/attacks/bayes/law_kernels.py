@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...kernels.log_sums import log_sum
 from ...table import Floats, Table
-from ..candidate_scores import log_sum
 from ..pair_density import LawTerm
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...card import NoiseCard
+from ...kernels.log_sums import log_sum
 from ...masking import Release
 from ...table import Floats, Table
-from ..candidate_scores import PAIRS_AT_ONCE, SAME_SCORE, Batch, BestCandidates, Blocks, in_runs, log_sum
+from ..candidate_scores import PAIRS_AT_ONCE, SAME_SCORE, Batch, BestCandidates, Blocks, in_runs
 from ..class_codes import coded_in
 from ..joint_codes import block_codes
 from ..pair_density import all_logs, laws_on

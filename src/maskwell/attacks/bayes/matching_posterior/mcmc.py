@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ....kernels.log_sums import log_sum
 from ....table import Floats
-from ...candidate_scores import log_sum
 from ...protocol import Ints
 from ...threads import in_turn, map_on_threads
 from .components import Piece, best_match

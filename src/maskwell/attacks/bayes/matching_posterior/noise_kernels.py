@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ....card import RecordPair
+from ....kernels.log_sums import log_sum
 from ....laws import Additive, Multiplicative, Normal
 from ....laws.unknowns import SCALE, is_independent, spread_of
 from ....table import Floats, Table
-from ...candidate_scores import log_sum
 from ...pair_density import LawTerm, law_terms, summed_logs
 from ...protocol import Bools, Ints
 from ..law_kernels import BACKWARD

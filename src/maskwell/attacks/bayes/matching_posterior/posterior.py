@@ -40,7 +40,8 @@ from .notes import on_chains, on_links, on_matchings
 
 if TYPE_CHECKING:
     from .unknown_noise import Group, GroupPosterior, Kernel
-from ...candidate_scores import Batch, log_sum, whole_blocks
+from ....kernels.log_sums import log_sum
+from ...candidate_scores import Batch, whole_blocks
 from ..posterior_odds import SURE, Odds
 from .matchings import Marginals, marginals
 

@@ -19,12 +19,12 @@ import numpy as np
 
 from ....card import NoiseCard
 from ....errors import BadInput, BadPlan, NoLaw, nearest, raise_all
+from ....kernels.log_sums import log_sum
 from ....keys import Stream, normals, uniforms
 from ....laws import Additive, Classes, Laplace, Mixture, Normal, Outlet, SkewedBias, Step, Transition
 from ....schema import OPEN, Column, Schema
 from ....table import Floats, Table
 from ....tolerances import is_real
-from ...candidate_scores import log_sum
 from ...joint_codes import block_codes
 from ...pair_density import LawTerm, Same, law_terms, laws_on, summed_logs
 from ...protocol import Ints

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from ....errors import BadPlan
+from ....kernels.log_sums import log_sum
 from ....laws import Additive, JointMixture, Laplace, Mixture, Normal, RotatedMixture, SkewedBias, Step
 from ....table import Floats, Table
-from ...candidate_scores import log_sum, members
+from ...candidate_scores import members
 from ...joint_codes import joint_codes
 from ...pair_density import summed_logs
 from ...protocol import Bools, Ints

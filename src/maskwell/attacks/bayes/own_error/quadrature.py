@@ -18,11 +18,11 @@ from numpy.polynomial.hermite import hermgauss
 from numpy.polynomial.legendre import leggauss
 
 from ....card import RecordPair
+from ....kernels.log_sums import log_sum
 from ....laws import Additive, Classes, Multiplicative, Normal, Outlet, Power, SkewedBias, Step
 from ....laws.transform import FINE
 from ....schema import OPEN
 from ....table import Floats, Table
-from ...candidate_scores import log_sum
 from ...protocol import Bools, Ints
 
 NODES_AT_ONCE = 200_000  # pairs x nodes held in one go

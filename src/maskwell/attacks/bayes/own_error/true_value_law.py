@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from ....errors import BadPlan
+from ....kernels.log_sums import log_sum
 from ....masking import Release
 from ....notes import Note
 from ....table import Floats, Table
-from ...candidate_scores import log_sum
 from ...joint_codes import block_codes, joint_codes
 from ...pair_density import LawTerm, Same, summed_logs
 from ...protocol import Bools, IntruderKnowledge, Ints

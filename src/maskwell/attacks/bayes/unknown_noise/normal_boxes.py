@@ -20,10 +20,10 @@ import numpy as np
 import scipy.linalg
 from numpy.polynomial.legendre import leggauss
 
+from ....kernels.log_sums import log_sum
 from ....laws.noise import box_nearly, weight_box
 from ....laws.unknowns import scaled_noise
 from ....table import Floats
-from ...candidate_scores import log_sum
 from ...protocol import Bools
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ....kernels.log_sums import log_sum
 from ....laws import Laplace, Noise, Normal, Outlet
 from ....laws.unknowns import scaled_noise
 from ....table import Floats
-from ...candidate_scores import log_sum
 from ...protocol import Bools
 from .density_tables import WORTH, EvenFunctionTable, LogOf
 from .normal_boxes import averaged_boxes

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
+from ....kernels.log_sums import log_sum
 from ....laws.unknowns import BIAS_SD, SD, of_columns
 from ....table import Floats, Table
 from .prior_families import ResolvedPrior
@@ -142,7 +143,7 @@ class NodePanels:
     @property
     def log_totals(self) -> Floats:
         """The log integral of each pair."""
-        return log_sums(self.logs.reshape(len(self.logs), -1))
+        return log_sum(self.logs.reshape(len(self.logs), -1), axis=1)
 
     def shares(self) -> Floats:
         """Return what nodes give of each integral: pairs x panels x nodes."""
@@ -156,12 +157,6 @@ class NodePanels:
         value, null = parts.sum(axis=2), np.abs(parts @ (NULL_RULES / WEIGHTS).T).max(axis=2)
         errors = null * np.sqrt(np.minimum(null / np.where(value > 0, value, 1.0), 1.0))
         return np.asarray(errors.max(axis=0))
-
-
-def log_sums(logs: Floats) -> Floats:
-    """Return the log of the sum of each row."""
-    top = logs.max(axis=1)
-    return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +205,7 @@ class Reference:
         yield from self.tried
         for values, logs in islice(self._rules(), len(self.tried), None):
             parts = np.maximum(self.log_like(values), NOTHING) + logs
-            found, totals = log_sums(parts), self.panels.log_totals
+            found, totals = log_sum(parts, axis=1), self.panels.log_totals
             needed = (parts - found[:, None]).max(axis=0) > UNNEEDED
             error = float(np.abs(found[1:] - (totals[1:] - totals[0])).max(initial=0.0))
             self.tried.append(((values[needed], logs[needed]), error))
