@@ -12,10 +12,15 @@ is undone by the group's mean, in as many groups as share it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .column_profile import Facts
 
 Codes = npt.NDArray[np.integer]
 
@@ -24,6 +29,11 @@ MOST_AT_ONE = (
     0.5  # share of records with the most frequent value, from which on groups of it alone do not count
 )
 FEWEST_TOGETHER, LEAST_TOGETHER = 30, 0.01  # records in groups of several, and their share of the file
+# Pairs of records that refute most columns, and the share of them that differ: of groups a tenth of which is not
+# constant, at most half of the pairs, unless these are far larger than the others
+REFUTING, MOST_DIFFERENT = 400, 0.5
+LEAST_SHARING = 0.5  # of the records, in groups of several
+FEWEST_GROUPS, FEWEST_VALUES, FEWEST_TOLD = 20, 3, 2  # groups, values of a column they give, such columns
 BY_CHANCE = 1e-9  # over all pairs of columns of all files ever drafted
 
 
@@ -50,40 +60,66 @@ class Constancy:
         return bool(bdtrc(self.constant - 1, self.groups, min(self.chance, 1.0)) < BY_CHANCE)
 
 
-def constancy(groups: Codes, values: Codes) -> Constancy | None:
-    """Count the groups that have one value; both are numbered from 0 on, -1 where there is none.
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The records of groups of several, one group after the other: `whose` numbers the group of each."""
 
-    Nothing where too few records share a group.
-    """
-    known = (groups >= 0) & (values >= 0)
-    if np.count_nonzero(known) < FEWEST_TOGETHER:
-        return None
-    order = np.argsort(groups[known], kind="stable")
-    whose, codes = groups[known][order], values[known][order]
-    starts = np.flatnonzero(np.diff(whose, prepend=-1))
-    sizes = np.diff(np.append(starts, len(whose)))
-    several = sizes > 1
-    if sizes[several].sum() < max(FEWEST_TOGETHER, LEAST_TOGETHER * len(groups)):
-        return None
-    lows, highs = (f.reduceat(codes, starts)[several] for f in (np.minimum, np.maximum))
-    shares = np.bincount(codes) / len(codes)
-    usual = int(np.argmax(shares))
-    counted = (
-        ~((lows == highs) & (lows == usual)) if shares[usual] > MOST_AT_ONE else np.ones(len(lows), bool)
-    )
-    if not counted.any():
-        return None
-    chance = _chance(shares, sizes[several][counted], usual if shares[usual] > MOST_AT_ONE else None)
-    return Constancy(int(np.count_nonzero((lows == highs)[counted])), int(counted.sum()), chance)
+    order: Codes
+    whose: Codes
+    records: int
+
+    @classmethod
+    def of(cls, groups: Codes) -> Grouping:
+        """Sort the records by their group, which is numbered from 0 on, -1 where there is none."""
+        sizes = np.bincount(groups[groups >= 0], minlength=1)
+        together = np.flatnonzero((groups >= 0) & (sizes[groups] > 1))
+        order = together[np.argsort(groups[together], kind="stable")]
+        return cls(order, groups[order], len(groups))
+
+    def constancy(self, values: Codes) -> Constancy | None:
+        """Count the groups that have one value, numbered from 0 on, -1 where there is none.
+
+        Nothing where too few records share a group, or where values differ so often that it cannot be nearly all.
+        """
+        if len(self.order) < FEWEST_TOGETHER or self._differ(values):
+            return None
+        known = values[self.order] >= 0
+        whose, codes = self.whose[known], values[self.order][known]
+        starts = np.flatnonzero(np.diff(whose, prepend=-1))
+        sizes = np.diff(np.append(starts, len(whose)))
+        several = sizes > 1
+        if sizes[several].sum() < max(FEWEST_TOGETHER, LEAST_TOGETHER * self.records):
+            return None
+        lows, highs = (f.reduceat(codes, starts)[several] for f in (np.minimum, np.maximum))
+        shares = np.bincount(values[values >= 0]) / np.count_nonzero(values >= 0)
+        most = int(np.argmax(shares))
+        usual = most if shares[most] > MOST_AT_ONE else -1
+        counted = ~((lows == highs) & (lows == usual))
+        if not counted.any():
+            return None
+        chance = _chance(shares, sizes[several][counted], usual)
+        return Constancy(int(np.count_nonzero((lows == highs)[counted])), int(counted.sum()), chance)
+
+    def _differ(self, values: Codes) -> bool:
+        """Whether some pairs of records side by side in a group refute a column."""
+        step = max(1, len(self.order) // REFUTING)
+        first = np.arange(0, len(self.order) - 1, step)
+        pairs = first[self.whose[first] == self.whose[first + 1]]
+        one, other = values[self.order[pairs]], values[self.order[pairs + 1]]
+        both = (one >= 0) & (other >= 0)
+        return bool(
+            np.count_nonzero((one != other) & both)
+            > MOST_DIFFERENT * max(np.count_nonzero(both), FEWEST_TOGETHER)
+        )
 
 
-def _chance(shares: npt.NDArray[np.float64], sizes: Codes, usual: int | None) -> float:
+def _chance(shares: npt.NDArray[np.float64], sizes: Codes, usual: int) -> float:
     """Return the mean chance of one value in a group, without groups that have the usual value alone."""
     different, counts = np.unique(sizes, return_counts=True)
     left = shares[shares > 0]
     total = 0.0
     for size, count in zip(different.tolist(), counts.tolist(), strict=True):
-        alike, gone = float((left**size).sum()), 0.0 if usual is None else float(shares[usual]) ** size
+        alike, gone = float((left**size).sum()), float(shares[usual]) ** size if usual >= 0 else 0.0
         total += count * max(alike - gone, 0.0) / max(1 - gone, 1e-12)
     return total / float(counts.sum())
 
@@ -95,3 +131,27 @@ def is_monotone(groups: Codes, values: Codes) -> bool:
     first[groups[known][::-1]] = values[known][::-1]
     steps = np.diff(first[first >= 0])
     return bool(np.all(steps >= 0) or np.all(steps <= 0))
+
+
+def told_by_value(facts: Facts, others: Iterable[Facts]) -> list[str]:
+    """Return the columns that whole numbers give as the id of a group does; none where these are no groups.
+
+    Most records must share their value, and there must be several such columns of more than two values each, which do
+    not just rise or fall with the numbers, as classes and logarithms of an amount do.
+    """
+    codes = facts.category_codes
+    grouping = Grouping.of(codes)
+    if len(grouping.order) < LEAST_SHARING * facts.present:
+        return []
+    found = [
+        one.name
+        for one in others
+        if one is not facts
+        and one.shape in ("number", "text")
+        and FEWEST_VALUES <= one.distinct < one.present
+        and (told := grouping.constancy(one.category_codes)) is not None
+        and told.groups >= FEWEST_GROUPS
+        and told.is_nearly_all
+        and not is_monotone(codes, one.category_codes)
+    ]
+    return found if len(found) >= FEWEST_TOLD else []
