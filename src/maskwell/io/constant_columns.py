@@ -113,6 +113,14 @@ class Grouping:
         )
 
 
+def value_codes(values: npt.NDArray[np.float64]) -> Codes:
+    """Number different values from 0 on, -1 where there is none."""
+    known = ~np.isnan(values)
+    codes = np.full(len(values), -1, np.int64)
+    codes[known] = np.unique(values[known], return_inverse=True)[1]
+    return codes
+
+
 def _chance(shares: npt.NDArray[np.float64], sizes: Codes, usual: int) -> float:
     """Return the mean chance of one value in a group, without groups that have the usual value alone."""
     different, counts = np.unique(sizes, return_counts=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ..errors import BadInput
+from ..io.constant_columns import Grouping, value_codes
 from ..schema import Column, Schema
 from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
 from .dependence import is_shared, is_shared_in_part, sharing_records
@@ -164,10 +165,11 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
         _on_table(without_parts),
     )
     asked = [*on_totals(proposal), *on_dropped(proposal), *on_repeats(proposal), *on_names(proposal)]
-    questions, copies = asked, dict[str, str]()
+    questions, copies, given = asked, dict[str, str](), dict[str, str]()
     for step in steps:
         answers = step(raw, proposal)
         copies |= {answer.column.name: answer.copy_of for answer in answers if answer.copy_of}
+        given |= {answer.column.name: answer.given_by for answer in answers if answer.given_by}
         proposal = _amended_proposal(proposal, answers)
         questions += [answer.question for answer in answers if answer.is_asked]
     table = _table(raw, proposal.schema)
@@ -183,6 +185,9 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
     answers = without_given(_table(raw, proposal.schema))
     proposal = _amended_proposal(proposal, answers)
     questions += [answer.question for answer in answers]
+    given |= {answer.column.name: answer.given_by for answer in answers}
+    gone = {column.name for column in proposal.schema.columns if column.drop}
+    questions = _of_dropped(questions, given, gone)
     table = _table(raw, proposal.schema)
     questions += [*on_values(proposal), *_on_groups(table)]
     questions += on_narrow(table, [name for one in sums for name in members(one)])
@@ -333,20 +338,42 @@ def _weight_answers(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     name = next(iter(proposal.schema.with_role("weight")), None)
     if name is None:
         return []
-    share = attack(Fingerprint(columns=(name,), masked=()), _table(raw, proposal.schema)).rate
+    table = _table(raw, proposal.schema)
+    share = attack(Fingerprint(columns=(name,), masked=()), table).rate
     why = next(one.text for one in proposal.of(name) if one.kind == "weight").split(", and positive")[0]
-    if share == 0:
+    groups = next(
+        (
+            found
+            for one in proposal.schema.with_role("group", dropped=True)
+            if (found := _own_values(table, name, one))
+        ),
+        "",
+    )
+    if share == 0 and not groups:
         taken = f"{why}: taken for one, to leave as it is"
         question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')
         return [DraftAnswer(proposal.schema[name], "weight", question)]
     told = f"{share:.0%}" if share >= 0.01 else "under 1%"
-    taken = f"{why}. A survey weight gets no noise, and so it is dropped; by itself it identifies {told} of the records"
+    by_itself = f"by itself it identifies {told} of the records" if share else groups
+    taken = f"{why}. A survey weight gets no noise, and so it is dropped; {by_itself}"
     otherwise = (
         "Needed as a weight? Then round it in the file to few values and take drop out. "
         'An amount? Then roles = ["key"], without drop'
     )
     made = replace(proposal.schema[name], drop=True)
     return [DraftAnswer(made, "weight", Question(name, taken, otherwise))]
+
+
+def _own_values(table: Table, name: str, group: str) -> str:
+    """Say of how many values of a column all records are of one group, which they identify."""
+    pairs = np.unique(np.stack([value_codes(table.floats(name)), group_codes(table, group)]), axis=1)
+    pairs = pairs[:, pairs.min(axis=0) >= 0]
+    different, groups = np.unique(pairs[0], return_counts=True)
+    alone = int(np.count_nonzero(groups == 1))
+    if not alone or len(different) < 2:
+        return ""
+    verb = "belongs" if alone == 1 else "belong"
+    return f"{alone:,} of its {len(different):,} values {verb} to one {group} alone"
 
 
 def _without_many(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
@@ -376,6 +403,7 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     persons = {
         who: codes[who] for who in (f"with one {name}" for name in schema.with_role("group", dropped=True))
     }
+    nearly = [(who, Grouping.of(numbers)) for who, numbers in persons.items()]
     clear = tuple(name for name in by if not schema[name].drop)
     if len(clear) > 1:
         codes[f"alike in {', '.join(clear)}"] = block_codes(table, table, clear)[0]
@@ -385,8 +413,10 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
         of = next((who for who, numbers in codes.items() if is_shared(numbers, values)), None)
         few = [who for who, numbers in persons.items() if of is None and is_shared_in_part(numbers, values)]
         of = of or next((_sharing_words(who, persons[who], values) for who in few), None)
-        if of is not None:
-            taken = f"the same for all records {of}: dropped, as the mean over them undoes noise on each"
+        said = "" if of is None else f"the same for all records {of}"
+        said = said or next(filter(None, (_nearly_shared(who, group, values) for who, group in nearly)), "")
+        if said:
+            taken = f"{said}: dropped, as the mean over them undoes noise on each"
             otherwise = "Wanted in the release? Then put it in classes in the file (a category)"
             made = replace(column, drop=True, roles=frozenset())
             answers.append(DraftAnswer(made, "shared", Question(column.name, taken, otherwise)))
@@ -397,6 +427,18 @@ def _sharing_words(who: str, numbers: Any, values: Any) -> str:
     """Name a group that few records share, with their number."""
     together = sharing_records(numbers, ~np.isnan(values))
     return f"{who} ({together:,} of {len(values):,} records share one with others)"
+
+
+def _nearly_shared(who: str, grouping: Grouping, values: Any) -> str:
+    """Say of how many groups of several all records have one value, where these are nearly all and not by chance."""
+    found = grouping.constancy(value_codes(values))
+    if found is None or not found.is_nearly_all:
+        return ""
+    chance = f"{found.chance:.1%}" if found.chance >= 0.001 else "under 0.1%"
+    return (
+        f"the same for all records {who} in {found.share:.1%} of the {found.groups:,} groups of several records, where "
+        f"chance gives {chance}"
+    )
 
 
 def _on_groups(table: Table) -> list[Question]:

@@ -35,7 +35,8 @@ class Question:
 class DraftAnswer:
     """A column described anew by what was taken; `kind` is that of the remark by inspect which it settles.
 
-    `copy_of` names the column that it is a function of, where it was dropped for that.
+    `copy_of` names the column that it is a function of, where it was dropped for that; `given_by` that from which it
+    can be computed as a part or a class.
     """
 
     column: Column
@@ -43,6 +44,7 @@ class DraftAnswer:
     question: Question
     is_asked: bool = True
     copy_of: str = ""
+    given_by: str = ""
 
 
 def on_dropped(proposal: SchemaProposal) -> list[Question]:
