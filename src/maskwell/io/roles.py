@@ -20,6 +20,7 @@ from .column_names import (
     is_bare_weight,
     says_amount,
     says_code,
+    says_first_name,
     says_group,
     says_id,
     says_personal,
@@ -29,8 +30,8 @@ from .column_names import (
     says_weight,
 )
 from .column_profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats
-from .constant_columns import told_by_value
-from .row_repeats import row_repeats, standing_together
+from .constant_columns import Grouping, told_by_value
+from .row_repeats import neighbours, row_repeats, runs_of_all, standing_together
 
 MOST_BLOCK_VALUES = 60
 NAMED = 7  # more than all else that speaks for an id
@@ -82,7 +83,8 @@ def with_roles(drafts: list[Draft]) -> list[Draft]:
     drafts = [_with_what_it_tells(draft, drafts) for draft in drafts]
     groups = [draft.facts for draft in drafts if "group" in draft.column.roles]
     others = [draft.facts for draft in drafts if "group" not in draft.column.roles]
-    return [_with_use(_with_repeats(draft, groups, others)) for draft in drafts]
+    drafts = _with_companions([_with_repeats(draft, groups, others) for draft in drafts])
+    return [_with_use(draft) for draft in drafts]
 
 
 def _is_nominal(draft: Draft) -> bool:
@@ -101,8 +103,15 @@ def _without_names(draft: Draft) -> Draft:
         return draft
     if facts.distinct == facts.records:
         return draft
+    bare = replace(draft, findings=())
+    if facts.present >= LEAST_RUN * facts.distinct and not says_first_name(facts.name):
+        text = (
+            "named like what identifies persons (a name, an address), with values that stand for several records: "
+            "taken for a group, and dropped"
+        )
+        return bare.as_text("group", text, otherwise=NO_AMOUNT, roles=frozenset({"group"}), drop=True)
     text = "named like what identifies persons (a name, an address): dropped, as proposed?"
-    return replace(draft, findings=()).as_text("id", text, drop=True)
+    return bare.as_text("id", text, drop=True)
 
 
 # Groups.
@@ -177,6 +186,24 @@ def _with_repeats(draft: Draft, groups: Sequence[Facts], others: Sequence[Facts]
         return draft
     found = row_repeats(draft.facts, groups, others)
     if found is None:
+        return draft
+    text = f"{found}, as it is with what records that belong together share: dropped"
+    return replace(draft, findings=()).asked("repeats", text, otherwise=OF_NUMBERS, drop=True)
+
+
+def _with_companions(drafts: list[Draft]) -> list[Draft]:
+    """Drop numbers of few values too that are the same wherever those dropped as a household's all repeat."""
+    repeats = [draft.facts for draft in drafts if any(one.kind == "repeats" for one in draft.findings)]
+    units = runs_of_all(repeats)
+    return drafts if units is None else [_with_units(draft, Grouping.of(units)) for draft in drafts]
+
+
+def _with_units(draft: Draft, units: Grouping) -> Draft:
+    column = draft.column
+    if column.drop or column.roles or not column.is_number or any(one.kind == "id" for one in draft.findings):
+        return draft
+    found, told = neighbours(draft.facts), units.constancy(draft.facts.category_codes)
+    if found is None or told is None or not told.is_nearly_all:
         return draft
     text = f"{found}, as it is with what records that belong together share: dropped"
     return replace(draft, findings=()).asked("repeats", text, otherwise=OF_NUMBERS, drop=True)

@@ -81,7 +81,7 @@ def row_ties(
 def told_by_time(groups: Ints, columns: Mapping[str, Floats], classes: Sequence[str]) -> set[str]:
     """Return those of some classes that the time of a row gives: dummies of a year say nothing of the row before.
 
-    Time is a column, known in all rows, whose values differ between all rows of a group, and a row's place in its group.
+    Time is a column, known in all rows, whose values differ between all rows of a group, and a row's place in it.
     An amount that differs so, as what grows over time does, is sought and compared all the same.
     """
     order = np.argsort(groups, kind="stable")
