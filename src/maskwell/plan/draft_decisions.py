@@ -21,7 +21,7 @@ from ..schema import Column, Schema
 from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
 from .dependence import is_shared, is_shared_in_part, sharing_records
 from .determined_amounts import Candidates, ties_of
-from .draft_words import sentences
+from .draft_words import names_of, plain, sentences
 from .hidden_columns import Clear
 from .narrow_classes import on_narrow, without_narrow
 from .near_identities import linear_words
@@ -189,7 +189,7 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
     gone = {column.name for column in proposal.schema.columns if column.drop}
     questions = _of_dropped(questions, given, gone)
     table = _table(raw, proposal.schema)
-    questions += [*on_values(proposal), *_on_groups(table)]
+    questions += [*on_values(proposal), *_on_groups(table), *_on_dropped_parts(raw, proposal)]
     questions += on_narrow(table, [name for one in sums for name in members(one)])
     return _complete_decisions(raw, proposal, sums, still_open(questions, proposal.schema))
 
@@ -520,6 +520,35 @@ def _of_dropped(
 
 
 # Sums.
+
+
+def _on_dropped_parts(raw: Raw, proposal: SchemaProposal) -> list[Question]:
+    """Say which sums numbers that were dropped as a household's are part of: who keeps one must drop another."""
+    from ..masking.totals import amounts, exact_identities
+
+    schema, questions = proposal.schema, list[Question]()
+    asked = dict.fromkeys(one.column for one in proposal.findings if one.kind == "repeats" and one.column)
+    kept = {
+        name: replace(schema[name], drop=False)
+        for name in asked
+        if schema[name].drop and schema[name].is_number
+    }
+    if not kept:
+        return []
+    table = _table(raw, schema.changed(kept))
+    for identity in exact_identities(table, amounts(table)):
+        parts = [part for part, _ in identity.parts]
+        own = [name for name in (identity.total, *parts) if name in kept]
+        others = " or ".join(plain(name) for name in (identity.total, *parts) if name not in own)
+        if not own or not others or len(parts) < 2:
+            continue
+        known = ~np.isnan(table.values([identity.total, *parts])).any(axis=1)
+        taken = f"{identity} exactly, in all {np.count_nonzero(known):,} records in which they are known"
+        otherwise = (
+            f"Should {names_of(own)} leave after all? Then drop {others} in the schema"
+        )
+        questions.append(Question(None, taken, otherwise))
+    return questions
 
 
 def _with_sums(proposal: SchemaProposal, sums: Iterable[Sum]) -> SchemaProposal:
