@@ -31,7 +31,7 @@ from .column_names import (
 )
 from .column_profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats
 from .constant_columns import Grouping, told_by_value
-from .row_repeats import neighbours, row_repeats, runs_of_all, standing_together
+from .row_repeats import FEWEST_VALUES, neighbours, row_repeats, runs_of_all, standing_together
 
 MOST_BLOCK_VALUES = 60
 NAMED = 7  # more than all else that speaks for an id
@@ -192,7 +192,7 @@ def _with_repeats(draft: Draft, groups: Sequence[Facts], others: Sequence[Facts]
 
 
 def _with_companions(drafts: list[Draft]) -> list[Draft]:
-    """Drop numbers of few values too that are the same wherever those dropped as a household's all repeat."""
+    """Drop numbers too whose few values tell nothing alone, but are the same wherever a household's numbers repeat."""
     repeats = [draft.facts for draft in drafts if any(one.kind == "repeats" for one in draft.findings)]
     units = runs_of_all(repeats)
     return drafts if units is None else [_with_units(draft, Grouping.of(units)) for draft in drafts]
@@ -200,7 +200,12 @@ def _with_companions(drafts: list[Draft]) -> list[Draft]:
 
 def _with_units(draft: Draft, units: Grouping) -> Draft:
     column = draft.column
-    if column.drop or column.roles or not column.is_number or any(one.kind == "id" for one in draft.findings):
+    is_open = column.is_number and not (column.drop or column.roles)
+    if (
+        not is_open
+        or draft.facts.distinct >= FEWEST_VALUES
+        or any(one.kind == "id" for one in draft.findings)
+    ):
         return draft
     found, told = neighbours(draft.facts), units.constancy(draft.facts.category_codes)
     if found is None or told is None or not told.is_nearly_all:

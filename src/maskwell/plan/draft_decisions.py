@@ -341,27 +341,30 @@ def _weight_answers(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     table = _table(raw, proposal.schema)
     share = attack(Fingerprint(columns=(name,), masked=()), table).rate
     why = next(one.text for one in proposal.of(name) if one.kind == "weight").split(", and positive")[0]
-    groups = next(
-        (
-            found
-            for one in proposal.schema.with_role("group", dropped=True)
-            if (found := _own_values(table, name, one))
-        ),
-        "",
-    )
-    if share == 0 and not groups:
+    by = proposal.schema.with_role("group", dropped=True)
+    alone = next(filter(None, (_own_values(table, name, one) for one in by)), "")
+    if share == 0 and not alone:
         taken = f"{why}: taken for one, to leave as it is"
         question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')
         return [DraftAnswer(proposal.schema[name], "weight", question)]
     told = f"{share:.0%}" if share >= 0.01 else "under 1%"
-    by_itself = f"by itself it identifies {told} of the records" if share else groups
+    by_itself = f"by itself it identifies {told} of the records" if share else alone
     taken = f"{why}. A survey weight gets no noise, and so it is dropped; {by_itself}"
+    shared = next((one for one in by if _is_nearly_shared(table, name, one)), "")
+    amount = 'Then roles = ["key"], without drop'
+    if shared:
+        amount = f"Then put it in classes (a category): a mean over records with one {shared} would undo noise on each"
     otherwise = (
-        "Needed as a weight? Then round it in the file to few values and take drop out. "
-        'An amount? Then roles = ["key"], without drop'
+        f"Needed as a weight? Then round it in the file to few values and take drop out. An amount? {amount}"
     )
     made = replace(proposal.schema[name], drop=True)
     return [DraftAnswer(made, "weight", Question(name, taken, otherwise))]
+
+
+def _is_nearly_shared(table: Table, name: str, group: str) -> bool:
+    """Whether nearly all groups of several records have one value of a column, and not by chance."""
+    found = Grouping.of(group_codes(table, group)).constancy(value_codes(table.floats(name)))
+    return found is not None and found.is_nearly_all
 
 
 def _own_values(table: Table, name: str, group: str) -> str:
@@ -544,9 +547,7 @@ def _on_dropped_parts(raw: Raw, proposal: SchemaProposal) -> list[Question]:
             continue
         known = ~np.isnan(table.values([identity.total, *parts])).any(axis=1)
         taken = f"{identity} exactly, in all {np.count_nonzero(known):,} records in which they are known"
-        otherwise = (
-            f"Should {names_of(own)} leave after all? Then drop {others} in the schema"
-        )
+        otherwise = f"Should {names_of(own)} leave after all? Then drop {others} in the schema"
         questions.append(Question(None, taken, otherwise))
     return questions
 

@@ -385,7 +385,9 @@ def test_of_more_than_twenty_fields_twenty_are_compared():
     risk = mw.attack(mw.Linkage(weights=quick), masking)
     assert len(risk.fields) == 20
     assert risk.targets == 30
-    with pytest.warns(mw.MaskwellWarning, match="EM has not converged in 20 steps"):  # 30 records for 40 parameters
+    with pytest.warns(
+        mw.MaskwellWarning, match="EM has not converged in 20 steps"
+    ):  # 30 records for 40 parameters
         assert mw.attack(mw.Linkage(fields=tuple(names[:20]), weights=quick), masking).targets == 30
 
 
