@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.io.constant_columns import Grouping, is_monotone
+from maskwell.io.constant_columns import GroupedRecords, is_monotone
 from maskwell.io.inspect import SchemaProposal, propose
 
 CLASSES = 120
@@ -36,7 +36,7 @@ def pupils(rng: np.random.Generator) -> dict[str, np.ndarray]:
 def test_all_groups_of_several_records_are_counted_and_chance_is_that_of_their_sizes():
     groups = np.repeat(np.arange(40), [2] * 30 + [5] * 10)
     values = groups % 4
-    found = Grouping.of(groups).constancy(values)
+    found = GroupedRecords.of(groups).constancy(values)
     assert found is not None
     assert (found.constant, found.groups) == (40, 40)
     shares = np.bincount(values) / len(values)
@@ -49,7 +49,7 @@ def test_a_tenth_of_the_groups_may_differ_and_a_fifth_may_not(rng):
     for differ, expected in ((18, True), (40, False)):
         values = rng.integers(0, 30, 200)[groups]
         values[: 4 * differ : 4] = 40
-        found = Grouping.of(groups).constancy(values)
+        found = GroupedRecords.of(groups).constancy(values)
         assert found is not None
         assert found.constant == 200 - differ
         assert found.is_nearly_all == expected
@@ -58,11 +58,11 @@ def test_a_tenth_of_the_groups_may_differ_and_a_fifth_may_not(rng):
 def test_a_value_that_most_records_have_is_no_reason_and_gaps_are_left_out(rng):
     groups = np.repeat(np.arange(300), 3)
     rare = (rng.random(900) < 0.02).astype(np.int64)  # 94% of the groups are 0 throughout
-    found = Grouping.of(groups).constancy(rare)
+    found = GroupedRecords.of(groups).constancy(rare)
     assert found is None or not found.is_nearly_all
     shared = rng.integers(0, 9, 300)[groups]
     shared[rng.random(900) < 0.3] = -1
-    found = Grouping.of(groups).constancy(shared)
+    found = GroupedRecords.of(groups).constancy(shared)
     assert found is not None
     assert found.share == 1
     assert found.is_nearly_all
@@ -72,7 +72,7 @@ def test_a_value_that_most_records_have_is_no_reason_and_gaps_are_left_out(rng):
 def test_chance_seldom_passes(values):
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        found = Grouping.of(rng.integers(0, 60, 150)).constancy(rng.integers(0, values, 150))
+        found = GroupedRecords.of(rng.integers(0, 60, 150)).constancy(rng.integers(0, values, 150))
         assert found is None or not found.is_nearly_all
 
 

@@ -796,12 +796,11 @@ def test_a_weight_that_tells_one_person_is_dropped(tmp_path: Path) -> None:
 
 
 def test_a_class_says_from_what_it_is_computed_only_while_that_leaves(tmp_path: Path) -> None:
-    from maskwell.plan.draft_decisions import _of_dropped
-    from maskwell.plan.questions import Question
+    from maskwell.plan.questions import Question, told_of_dropped
 
     asked = [Question("spring", "the same", "Analysts can compute it from term; to keep it, drop term")]
-    assert _of_dropped(asked, {"spring": "term"}, set()) == asked
-    told = _of_dropped(asked, {"spring": "term"}, {"term"})
+    assert told_of_dropped(asked, {"spring": "term"}, set()) == asked
+    told = told_of_dropped(asked, {"spring": "term"}, {"term"})
     assert told[0].otherwise.startswith("term is dropped too")
 
 

@@ -61,7 +61,7 @@ class Constancy:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class GroupedRecords:
     """The records of groups of several, one group after the other: `whose` numbers the group of each."""
 
     order: Codes
@@ -69,7 +69,7 @@ class Grouping:
     records: int
 
     @classmethod
-    def of(cls, groups: Codes) -> Grouping:
+    def of(cls, groups: Codes) -> GroupedRecords:
         """Sort the records by their group, which is numbered from 0 on, -1 where there is none."""
         sizes = np.bincount(groups[groups >= 0], minlength=1)
         together = np.flatnonzero((groups >= 0) & (sizes[groups] > 1))
@@ -107,10 +107,8 @@ class Grouping:
         pairs = first[self.whose[first] == self.whose[first + 1]]
         one, other = values[self.order[pairs]], values[self.order[pairs + 1]]
         both = (one >= 0) & (other >= 0)
-        return bool(
-            np.count_nonzero((one != other) & both)
-            > MOST_DIFFERENT * max(np.count_nonzero(both), FEWEST_TOGETHER)
-        )
+        different, compared = int(np.count_nonzero((one != other) & both)), int(np.count_nonzero(both))
+        return different > MOST_DIFFERENT * max(compared, FEWEST_TOGETHER)
 
 
 def value_codes(values: npt.NDArray[np.float64]) -> Codes:
@@ -148,7 +146,7 @@ def told_by_value(facts: Facts, others: Iterable[Facts]) -> list[str]:
     not just rise or fall with the numbers, as classes and logarithms of an amount do.
     """
     codes = facts.category_codes
-    grouping = Grouping.of(codes)
+    grouping = GroupedRecords.of(codes)
     if len(grouping.order) < LEAST_SHARING * facts.present:
         return []
     found = [

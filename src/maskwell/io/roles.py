@@ -30,8 +30,9 @@ from .column_names import (
     says_weight,
 )
 from .column_profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats
-from .constant_columns import Grouping, told_by_value
-from .row_repeats import FEWEST_VALUES, neighbours, row_repeats, runs_of_all, standing_together
+from .constant_columns import told_by_value
+from .household_companions import with_companions
+from .row_repeats import row_repeats, standing_together
 
 MOST_BLOCK_VALUES = 60
 NAMED = 7  # more than all else that speaks for an id
@@ -83,7 +84,7 @@ def with_roles(drafts: list[Draft]) -> list[Draft]:
     drafts = [_with_what_it_tells(draft, drafts) for draft in drafts]
     groups = [draft.facts for draft in drafts if "group" in draft.column.roles]
     others = [draft.facts for draft in drafts if "group" not in draft.column.roles]
-    drafts = _with_companions([_with_repeats(draft, groups, others) for draft in drafts])
+    drafts = with_companions([_with_repeats(draft, groups, others) for draft in drafts], OF_NUMBERS)
     return [_with_use(draft) for draft in drafts]
 
 
@@ -186,29 +187,6 @@ def _with_repeats(draft: Draft, groups: Sequence[Facts], others: Sequence[Facts]
         return draft
     found = row_repeats(draft.facts, groups, others)
     if found is None:
-        return draft
-    text = f"{found}, as it is with what records that belong together share: dropped"
-    return replace(draft, findings=()).asked("repeats", text, otherwise=OF_NUMBERS, drop=True)
-
-
-def _with_companions(drafts: list[Draft]) -> list[Draft]:
-    """Drop numbers too whose few values tell nothing alone, but are the same wherever a household's numbers repeat."""
-    repeats = [draft.facts for draft in drafts if any(one.kind == "repeats" for one in draft.findings)]
-    units = runs_of_all(repeats)
-    return drafts if units is None else [_with_units(draft, Grouping.of(units)) for draft in drafts]
-
-
-def _with_units(draft: Draft, units: Grouping) -> Draft:
-    column = draft.column
-    is_open = column.is_number and not (column.drop or column.roles)
-    if (
-        not is_open
-        or draft.facts.distinct >= FEWEST_VALUES
-        or any(one.kind == "id" for one in draft.findings)
-    ):
-        return draft
-    found, told = neighbours(draft.facts), units.constancy(draft.facts.category_codes)
-    if found is None or told is None or not told.is_nearly_all:
         return draft
     text = f"{found}, as it is with what records that belong together share: dropped"
     return replace(draft, findings=()).asked("repeats", text, otherwise=OF_NUMBERS, drop=True)

@@ -19,7 +19,7 @@ as large, as two pairs have a record in common.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,14 +84,6 @@ def row_repeats(facts: Facts, groups: Iterable[Facts] = (), others: Iterable[Fac
     if any(_is_by_group(codes, one) for one in groups):
         return None
     return None if any(_is_by_ties(codes, one) for one in others if one is not facts) else found
-
-
-def runs_of_all(columns: Sequence[Facts]) -> Codes | None:
-    """Number the runs of records that are alike in all of some columns; nothing without any column."""
-    if not columns:
-        return None
-    codes = np.stack([one.category_codes for one in columns])
-    return np.cumsum(np.r_[True, (np.diff(codes, axis=1) != 0).any(axis=0)]) - 1
 
 
 def neighbours(facts: Facts) -> Repeats | None:

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..errors import BadInput
-from ..io.constant_columns import Grouping, value_codes
+from ..io.constant_columns import GroupedRecords
 from ..schema import Column, Schema
 from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
-from .dependence import is_shared, is_shared_in_part, sharing_records
+from .dependence import is_shared, is_shared_in_part
 from .determined_amounts import Candidates, ties_of
-from .draft_words import names_of, plain, sentences
+from .draft_words import sentences
+from .group_constancy import few_sharing_words, is_nearly_shared, own_value_words, sharing_share_words
 from .hidden_columns import Clear
 from .narrow_classes import on_narrow, without_narrow
 from .near_identities import linear_words
@@ -35,6 +36,7 @@ from .questions import (
     on_totals,
     on_values,
     still_open,
+    told_of_dropped,
 )
 from .repeated_values import (
     without_copies,
@@ -44,7 +46,7 @@ from .repeated_values import (
     without_parts,
 )
 from .shared_values import without_averages
-from .sums import Sum, exact_sums, members
+from .sums import Sum, exact_sums, members, on_dropped_parts
 
 if TYPE_CHECKING:
     from ..attacks import Risk
@@ -180,16 +182,20 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
     proposal = _with_sums(proposal, sums)
     answers = _dependents_and_averages(raw, proposal, sums, copies)
     proposal = _amended_proposal(proposal, answers)
-    questions = _of_dropped(questions, copies, {answer.column.name for answer in answers})
+    questions = told_of_dropped(questions, copies, {answer.column.name for answer in answers})
     questions += [answer.question for answer in answers]
     answers = without_given(_table(raw, proposal.schema))
     proposal = _amended_proposal(proposal, answers)
     questions += [answer.question for answer in answers]
     given |= {answer.column.name: answer.given_by for answer in answers}
     gone = {column.name for column in proposal.schema.columns if column.drop}
-    questions = _of_dropped(questions, given, gone)
+    questions = told_of_dropped(questions, given, gone)
     table = _table(raw, proposal.schema)
-    questions += [*on_values(proposal), *_on_groups(table), *_on_dropped_parts(raw, proposal)]
+    questions += [
+        *on_values(proposal),
+        *_on_groups(table),
+        *on_dropped_parts(proposal, lambda schema: _table(raw, schema)),
+    ]
     questions += on_narrow(table, [name for one in sums for name in members(one)])
     return _complete_decisions(raw, proposal, sums, still_open(questions, proposal.schema))
 
@@ -342,7 +348,7 @@ def _weight_answers(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     share = attack(Fingerprint(columns=(name,), masked=()), table).rate
     why = next(one.text for one in proposal.of(name) if one.kind == "weight").split(", and positive")[0]
     by = proposal.schema.with_role("group", dropped=True)
-    alone = next(filter(None, (_own_values(table, name, one) for one in by)), "")
+    alone = next(filter(None, (own_value_words(table, name, one) for one in by)), "")
     if share == 0 and not alone:
         taken = f"{why}: taken for one, to leave as it is"
         question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')
@@ -350,7 +356,7 @@ def _weight_answers(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     told = f"{share:.0%}" if share >= 0.01 else "under 1%"
     by_itself = f"by itself it identifies {told} of the records" if share else alone
     taken = f"{why}. A survey weight gets no noise, and so it is dropped; {by_itself}"
-    shared = next((one for one in by if _is_nearly_shared(table, name, one)), "")
+    shared = next((one for one in by if is_nearly_shared(table, name, one)), "")
     amount = 'Then roles = ["key"], without drop'
     if shared:
         amount = f"Then put it in classes (a category): a mean over records with one {shared} would undo noise on each"
@@ -359,24 +365,6 @@ def _weight_answers(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     )
     made = replace(proposal.schema[name], drop=True)
     return [DraftAnswer(made, "weight", Question(name, taken, otherwise))]
-
-
-def _is_nearly_shared(table: Table, name: str, group: str) -> bool:
-    """Whether nearly all groups of several records have one value of a column, and not by chance."""
-    found = Grouping.of(group_codes(table, group)).constancy(value_codes(table.floats(name)))
-    return found is not None and found.is_nearly_all
-
-
-def _own_values(table: Table, name: str, group: str) -> str:
-    """Say of how many values of a column all records are of one group, which they identify."""
-    pairs = np.unique(np.stack([value_codes(table.floats(name)), group_codes(table, group)]), axis=1)
-    pairs = pairs[:, pairs.min(axis=0) >= 0]
-    different, groups = np.unique(pairs[0], return_counts=True)
-    alone = int(np.count_nonzero(groups == 1))
-    if not alone or len(different) < 2:
-        return ""
-    verb = "belongs" if alone == 1 else "belong"
-    return f"{alone:,} of its {len(different):,} values {verb} to one {group} alone"
 
 
 def _without_many(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
@@ -406,7 +394,7 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     persons = {
         who: codes[who] for who in (f"with one {name}" for name in schema.with_role("group", dropped=True))
     }
-    nearly = [(who, Grouping.of(numbers)) for who, numbers in persons.items()]
+    nearly = [(who, GroupedRecords.of(numbers)) for who, numbers in persons.items()]
     clear = tuple(name for name in by if not schema[name].drop)
     if len(clear) > 1:
         codes[f"alike in {', '.join(clear)}"] = block_codes(table, table, clear)[0]
@@ -415,33 +403,17 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
         values = table.values([column.name])[:, 0]
         of = next((who for who, numbers in codes.items() if is_shared(numbers, values)), None)
         few = [who for who, numbers in persons.items() if of is None and is_shared_in_part(numbers, values)]
-        of = of or next((_sharing_words(who, persons[who], values) for who in few), None)
+        of = of or next((few_sharing_words(who, persons[who], values) for who in few), None)
         said = "" if of is None else f"the same for all records {of}"
-        said = said or next(filter(None, (_nearly_shared(who, group, values) for who, group in nearly)), "")
+        said = said or next(
+            filter(None, (sharing_share_words(who, group, values) for who, group in nearly)), ""
+        )
         if said:
             taken = f"{said}: dropped, as the mean over them undoes noise on each"
             otherwise = "Wanted in the release? Then put it in classes in the file (a category)"
             made = replace(column, drop=True, roles=frozenset())
             answers.append(DraftAnswer(made, "shared", Question(column.name, taken, otherwise)))
     return answers
-
-
-def _sharing_words(who: str, numbers: Any, values: Any) -> str:
-    """Name a group that few records share, with their number."""
-    together = sharing_records(numbers, ~np.isnan(values))
-    return f"{who} ({together:,} of {len(values):,} records share one with others)"
-
-
-def _nearly_shared(who: str, grouping: Grouping, values: Any) -> str:
-    """Say of how many groups of several all records have one value, where these are nearly all and not by chance."""
-    found = grouping.constancy(value_codes(values))
-    if found is None or not found.is_nearly_all:
-        return ""
-    chance = f"{found.chance:.1%}" if found.chance >= 0.001 else "under 0.1%"
-    return (
-        f"the same for all records {who} in {found.share:.1%} of the {found.groups:,} groups of several records, where "
-        f"chance gives {chance}"
-    )
 
 
 def _on_groups(table: Table) -> list[Question]:
@@ -509,47 +481,7 @@ def _without_dependents(
     return answers
 
 
-def _of_dropped(
-    questions: Iterable[Question], copies: Mapping[str, str], gone: Collection[str]
-) -> list[Question]:
-    """Say of functions of a column that was dropped itself that nothing which leaves gives them at once."""
-    lost = {copy: of for copy, of in copies.items() if of in gone}
-    return [
-        replace(one, otherwise=f"{lost[one.column]} is dropped too: to keep either, see what is said of that")
-        if one.column is not None and one.column in lost
-        else one
-        for one in questions
-    ]
-
-
 # Sums.
-
-
-def _on_dropped_parts(raw: Raw, proposal: SchemaProposal) -> list[Question]:
-    """Say which sums numbers that were dropped as a household's are part of: who keeps one must drop another."""
-    from ..masking.totals import amounts, exact_identities
-
-    schema, questions = proposal.schema, list[Question]()
-    asked = dict.fromkeys(one.column for one in proposal.findings if one.kind == "repeats" and one.column)
-    kept = {
-        name: replace(schema[name], drop=False)
-        for name in asked
-        if schema[name].drop and schema[name].is_number
-    }
-    if not kept:
-        return []
-    table = _table(raw, schema.changed(kept))
-    for identity in exact_identities(table, amounts(table)):
-        parts = [part for part, _ in identity.parts]
-        own = [name for name in (identity.total, *parts) if name in kept]
-        others = " or ".join(plain(name) for name in (identity.total, *parts) if name not in own)
-        if not own or not others or len(parts) < 2:
-            continue
-        known = ~np.isnan(table.values([identity.total, *parts])).any(axis=1)
-        taken = f"{identity} exactly, in all {np.count_nonzero(known):,} records in which they are known"
-        otherwise = f"Should {names_of(own)} leave after all? Then drop {others} in the schema"
-        questions.append(Question(None, taken, otherwise))
-    return questions
 
 
 def _with_sums(proposal: SchemaProposal, sums: Iterable[Sum]) -> SchemaProposal:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..schema import Column, Schema
@@ -169,3 +170,16 @@ def still_open(questions: list[Question], schema: Schema) -> list[Question]:
     last = {question.column: question for question in questions}
     dropped = {column.name for column in schema.columns if column.drop}
     return [one for one in questions if one.column not in dropped or one is last[one.column]]
+
+
+def told_of_dropped(
+    questions: Iterable[Question], copies: Mapping[str, str], gone: Collection[str]
+) -> list[Question]:
+    """Say of functions of a column that was dropped itself that nothing which leaves gives them at once."""
+    lost = {copy: of for copy, of in copies.items() if of in gone}
+    return [
+        replace(one, otherwise=f"{lost[one.column]} is dropped too: to keep either, see what is said of that")
+        if one.column is not None and one.column in lost
+        else one
+        for one in questions
+    ]
