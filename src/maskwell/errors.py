@@ -98,3 +98,14 @@ def nearest(name: str, names: Iterable[str]) -> str:
     folded = {candidate.casefold(): candidate for candidate in candidates}
     close = get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+class NoMoments(BadPlan):
+    """The noise of columns cannot be undone by moments; each of `refusals` says why, and what to do instead."""
+
+    def __init__(self, refusals: tuple[MomentRefusal, ...]) -> None:
+        self.refusals = refusals
+        super().__init__([one.reason + one.remedy for one in refusals])
+
+    def __reduce__(self) -> tuple[type[MaskwellError], tuple[Any, ...]]:
+        return type(self), (self.refusals,)

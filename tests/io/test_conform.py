@@ -263,7 +263,9 @@ def test_unknown_categories_are_counted_never_shown() -> None:
     )
 
 
-@pytest.mark.parametrize("words", [["0", "1", "yes"], ["Yes", "no"], ["true", "0"], ["y", "N"]])
+@pytest.mark.parametrize(
+    "words", [["0", "1", "yes"], ["Yes", "no"], ["true", "0"], ["y", "N"], ["F", "N", "Y"]]
+)
 def test_mixed_booleans_are_refused(words: list[str]) -> None:
     for described in (Column("c", "category"), Column("c", "category", categories=tuple(words))):
         message = refusal({"c": [words[0], None, *words]}, described)
@@ -271,7 +273,9 @@ def test_mixed_booleans_are_refused(words: list[str]) -> None:
         assert "spell them in one way, such as 0 and 1" in message
 
 
-@pytest.mark.parametrize("words", [["0", "1"], ["Yes", "No"], ["0", "1", "2", "yes"], ["T", "F", "X"]])
+@pytest.mark.parametrize(
+    "words", [["0", "1"], ["Yes", "No"], ["0", "1", "2", "yes"], ["T", "F", "X"], ["F", "N"]]
+)
 def test_other_categories_are_not_taken_for_booleans(words: list[str]) -> None:
     assert column(words, Column("c", "category")).schema["c"].categories == tuple(sorted(words))
 

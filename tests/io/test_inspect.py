@@ -169,6 +169,13 @@ def test_mixed_booleans_are_asked_about(words):
     assert "several ways" in finding(proposal, "boolean").text
 
 
+@pytest.mark.parametrize("words", [("F", "N"), ("T", "N"), ("y", "f")])
+def test_letters_without_their_pair_are_no_booleans(words):
+    proposal = proposed(x=[*words, ""] * 100)
+    assert set(proposal.schema["x"].categories) == set(words)
+    assert not proposal.schema["x"].drop
+
+
 @pytest.mark.parametrize(
     "form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%y", "%Y-%m-%d %H:%M:%S", "%d%b%Y", "%Y/%m", "%Y%m%d", "%H:%M"]
 )

@@ -46,6 +46,13 @@ def test_what_a_household_shares_is_dropped_and_asked_with_three_answers(rng):
         "dropped until a schema decides (an id, a group or an amount?)",
     )
     assert not asked(proposed(size=size), "size")  # five values are too few
+    beside = proposed(size=size, income=income)
+    assert asked(beside, "size")  # but these are the same wherever incomes repeat
+    share = np.mean(size[1:] == size[:-1])
+    text = next(one.text for one in beside.of("size") if one.kind == "repeats")
+    assert f"equal to the record above in {share:.1%} of records" in text
+    own = rng.choice([0.5, 1.5, 2.5], len(of))
+    assert not asked(proposed(own=own, income=income), "own")
 
 
 def test_many_zeros_are_no_hindrance_and_no_reason(rng):

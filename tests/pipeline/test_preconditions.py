@@ -52,6 +52,17 @@ def test_who_works_is_possible_and_who_has_no_law_is_not() -> None:
     assert "has no law" in found["law"]
 
 
+def test_a_sum_under_separate_noises_is_a_fault_of_the_masks_and_of_no_intruder() -> None:
+    table = homes()
+    columns = {name: table.floats(name) for name in ("X", "Y")}
+    schema = Schema(tuple(Column(name, "continuous", frozenset({"key"})) for name in ("X", "Y", "SUM")))
+    data = pa.table(columns | {"SUM": columns["X"] + columns["Y"]})
+    table = Table.from_frame(data, schema)
+    card = mw.IndependentNoise(("X", "Y", "SUM"), variance_ratio=0.5).card(table)
+    with pytest.raises(BadPlan, match=r"^SUM = X [+] Y exactly"):
+        not_possible({"Winkler's matcher": mw.NearestRecord()}, table, card)
+
+
 def test_small_blocks_of_the_whole_file_are_targets_though_few_records_are_tried(folder: Path) -> None:
     small = [{"name": "nearest", "attack": "NearestRecord", "largest_target_block": 60}]
     assert release(plan_in(folder, NOISE, intruders=small), key=KEY).masking is not None

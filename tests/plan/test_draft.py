@@ -751,3 +751,79 @@ def test_a_text_of_every_record_is_no_amount(tmp_path: Path) -> None:
     asked = said.split("- name: ")[1].split(" - ")[0]
     assert "An amount?" not in asked
     assert "The id of each record?" in asked
+
+
+def panel(persons: int = 150, waves: int = 3) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return who, and a panel with an amount of each record."""
+    rng = np.random.default_rng(31)
+    who = np.repeat(np.arange(persons), waves)
+    return who, {
+        "persid": rng.permutation(persons)[who] + 5000,
+        "wage": np.round(rng.lognormal(3, 0.6, len(who)), 2),
+    }
+
+
+def test_an_amount_that_nearly_all_persons_keep_is_dropped(tmp_path: Path) -> None:
+    who, data = panel()
+    rng = np.random.default_rng(32)
+    kept = np.round(rng.normal(12, 2.5, 150), 1)[who]
+    kept[:30:3] += 1.5  # ten of 150 corrected it
+    _, schema, said = drafted(tmp_path, data | {"schooling": kept})
+    assert schema["schooling"].drop
+    assert "schooling: the same for all records with one persid in 93.3% of the 150 groups of several" in said
+    assert schema["wage"].roles == {"key"}
+
+
+def test_an_amount_that_a_third_of_the_persons_change_is_masked(tmp_path: Path) -> None:
+    who, data = panel()
+    moved = np.round(np.random.default_rng(33).normal(12, 2.5, 150), 1)[who]
+    moved[:150:3] += 1.5
+    _, schema, _ = drafted(tmp_path, data | {"hours": moved})
+    assert schema["hours"].roles == {"key"}
+
+
+def test_a_weight_that_tells_one_person_is_dropped(tmp_path: Path) -> None:
+    who, data = panel()
+    coarse = np.round(1 + who % 25 / 10, 1)  # each value six persons
+    _, schema, said = drafted(tmp_path, data | {"wt": coarse})
+    assert (schema["wt"].roles, schema["wt"].drop) == ({"weight"}, False)
+    (tmp_path / "second").mkdir()
+    coarse[:3] = 4.5
+    _, schema, said = drafted(tmp_path / "second", data | {"wt": coarse})
+    assert schema["wt"].drop
+    assert "1 of its 26 values belongs to one persid alone" in said
+    assert "a mean over records with one persid would undo noise on each" in said
+
+
+def test_a_class_says_from_what_it_is_computed_only_while_that_leaves(tmp_path: Path) -> None:
+    from maskwell.plan.questions import Question, told_of_dropped
+
+    asked = [Question("spring", "the same", "Analysts can compute it from term; to keep it, drop term")]
+    assert told_of_dropped(asked, {"spring": "term"}, set()) == asked
+    told = told_of_dropped(asked, {"spring": "term"}, {"term"})
+    assert told[0].otherwise.startswith("term is dropped too")
+
+
+def test_a_sum_with_a_number_that_was_dropped_is_told(tmp_path: Path) -> None:
+    rng = np.random.default_rng(34)
+    place = np.repeat(np.arange(130), rng.integers(1, 6, 130))
+    before = np.round(rng.lognormal(2, 0.7, 130), 2)[place]
+    change = np.round(rng.normal(0, 2, len(place)), 2)
+    data = {"tuition": before, "change": change, "after": np.round(before + change, 2)}
+    _, schema, said = drafted(tmp_path, data)
+    assert schema["tuition"].drop
+    assert f"after = tuition + change exactly, in all {len(place)} records in which they are known" in said
+    assert "Should tuition leave after all? Then drop after or change in the schema" in said
+
+
+def test_a_class_that_persons_share_says_so_where_it_is_dropped(tmp_path: Path) -> None:
+    rng, persons = np.random.default_rng(35), 100
+    who = np.repeat(np.arange(persons), 10)
+    weight = np.round(rng.normal(75, 12, persons), 1)[who]
+    weight[: len(who) // 5 : 10] += 1.5  # a fifth of the persons changed
+    data = {"SUBJID": who + 1, "STATURE": rng.integers(60, 75, persons)[who]}
+    data |= {"RACE": rng.integers(1, 16, persons)[who], "WEIGH": weight}
+    data["CONC"] = np.round(rng.lognormal(1, 0.6, len(who)), 2)
+    _, schema, said = drafted(tmp_path, data)
+    assert schema["RACE"].drop
+    assert "RACE: the same for all records with one SUBJID; records alike in it and in STATURE" in said

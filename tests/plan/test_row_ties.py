@@ -92,6 +92,24 @@ def test_lags_and_changes_of_categories_are_found_and_dummies_of_the_year_are_no
     }
 
 
+def test_changes_in_two_waves_and_of_what_grows_are_no_time():
+    rng, (who, _, _) = np.random.default_rng(7), panel(200, 2)
+    wave = np.arange(len(who)) % 2
+    hours = np.round(rng.integers(10, 60, 200)[who] + wave * rng.integers(9, 16, 200)[who]).astype(float)
+    season = (rng.random(len(who)) < 0.5).astype(float)
+    columns = {"hours": hours, "season": season}
+    columns |= {f"c{name}": np.where(wave == 0, np.nan, x - np.roll(x, 1)) for name, x in columns.items()}
+    columns["wave"] = wave.astype(float)
+    of_time = told_by_time(who, columns, ["season", "chours", "cseason", "wave"])  # the hours are an amount
+    assert of_time == {"wave"}
+    left = {name: x for name, x in columns.items() if name not in of_time}
+    found = row_ties(who, left, list(left), {})
+    assert {name: (tie.of, tie.obeying) for name, tie in found.items()} == {
+        "chours": ("hours", 200),
+        "cseason": ("season", 200),
+    }
+
+
 def test_classes_give_what_is_the_same_inside_them_and_not_by_chance():
     rng = np.random.default_rng(4)
     year = rng.integers(0, 4, 200)

@@ -54,6 +54,8 @@ _PERSONAL = re.compile(
     "firstname|lastname|surname|forename|fullname|nachname|vorname|address|street|email|phone|telephone"
 )
 
+_FIRST_NAME = re.compile("firstname|forename|vorname")
+
 _SURVEY = (
     "p|f|a|i|d|s|w|h|hh|per|pers|person|persons|ind|final|fin|fnl|samp|sample|sampling|design|base|survey|post|asec|earn|"
     "exp|stud|cal|rake|raked|norm|strat|psp|an|pop|popul|household|hhold|analysis|main|tot|cross|long|xsec|replicate|rep"
@@ -160,6 +162,12 @@ def says_personal(name: str) -> bool:
     words = words_of(name)
     pairs = ["".join(pair) for pair in pairwise(words)]
     return words == ("name",) or any(_PERSONAL.fullmatch(word) for word in (*words, *pairs))
+
+
+def says_first_name(name: str) -> bool:
+    """Whether a name is that of a first name, which persons who have it have in common by chance."""
+    words = words_of(name)
+    return any(_FIRST_NAME.fullmatch(word) for word in (*words, *map("".join, pairwise(words))))
 
 
 def says_weight(name: str, label: str = "") -> bool:

@@ -29,7 +29,7 @@ from .numbers import (
     is_word,
     parse,
 )
-from .texts import Unreadable, as_text, booleans_mixed, in_order
+from .texts import Unreadable, as_text, booleans_mixed, in_order, spelled_alike
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,7 +201,7 @@ def _mixed_boolean_faults(text: Array) -> list[Fault]:
     used = text.unique().drop_null().to_pylist()
     if not booleans_mixed(used):
         return []
-    like_first = [word for word in used if not booleans_mixed([used[0], word])]
+    like_first = [word for word in used if spelled_alike(used[0], word)]
     other = pc.and_(text.is_valid(), pc.invert(pc.is_in(text, value_set=pa.array(like_first, pa.string()))))
     return fault_at(
         flags(other), "yes and no in more than one spelling", "spell them in one way, such as 0 and 1"

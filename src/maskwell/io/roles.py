@@ -13,12 +13,14 @@ from itertools import groupby
 
 import numpy as np
 
+from ..schema import Column
 from .class_totals import class_totals
 from .column_drafts import Draft, are_row_numbers, has_label_digits, id_faults, is_labelled
 from .column_names import (
     is_bare_weight,
     says_amount,
     says_code,
+    says_first_name,
     says_group,
     says_id,
     says_personal,
@@ -27,13 +29,16 @@ from .column_names import (
     says_unit,
     says_weight,
 )
-from .column_profile import MOST_NUMBER_CATEGORIES, Facts, Floats
+from .column_profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats
+from .constant_columns import told_by_value
+from .household_companions import with_companions
 from .row_repeats import row_repeats, standing_together
 
 MOST_BLOCK_VALUES = 60
 NAMED = 7  # more than all else that speaks for an id
 # Different values, and records to each: one person in a household is no run
 FEWEST_RUNS, LEAST_RUN = 10, 1.25
+SHOWN = 4  # columns that a group gives, named in a question
 LONGEST_RUN = 0.35  # share of records: a longer one is a frequent amount in a sorted file
 MOST_WAVES = 40  # of a panel: an amount of few values can occur as often by design
 BALANCED = 0.95  # share of values that occur as often as most do
@@ -87,9 +92,11 @@ def with_roles(drafts: list[Draft]) -> list[Draft]:
     drafts = [_with_id(draft, scores[i], i == best) for i, draft in enumerate(drafts)]
     drafts = [_with_label(draft, best is not None) for draft in drafts]
     drafts = _with_totals(_with_weights(drafts))
+    drafts = [_with_what_it_tells(draft, drafts) for draft in drafts]
     groups = [draft.facts for draft in drafts if "group" in draft.column.roles]
     others = [draft.facts for draft in drafts if "group" not in draft.column.roles]
-    return [_with_use(_with_repeats(draft, groups, others)) for draft in drafts]
+    drafts = with_companions([_with_repeats(draft, groups, others) for draft in drafts], OF_NUMBERS)
+    return [_with_use(draft) for draft in drafts]
 
 
 def _is_nominal(draft: Draft) -> bool:
@@ -108,8 +115,13 @@ def _without_names(draft: Draft) -> Draft:
         return draft
     if facts.distinct == facts.records:
         return draft
+    bare = replace(draft, findings=())
     found = "named like what identifies persons (a name, an address)"
-    return replace(draft, findings=()).as_text("id", found, ": dropped, as proposed?", drop=True)
+    if facts.present >= LEAST_RUN * facts.distinct and not says_first_name(facts.name):
+        found += ", with values that stand for several records"
+        asks, group = ": taken for a group, and dropped", frozenset({"group"})
+        return bare.as_text("group", found, asks, otherwise=NO_AMOUNT, roles=group, drop=True)
+    return bare.as_text("id", found, ": dropped, as proposed?", drop=True)
 
 
 # Groups.
@@ -122,6 +134,7 @@ def _with_group(draft: Draft) -> Draft:
     if not _is_nominal(draft) or repeats <= 0:
         return draft
     few, named = facts.distinct <= MOST_NUMBER_CATEGORIES, says_id(facts.name, facts.label)
+    draft = _with_few_numbers(draft) if named else draft
     named_unit = facts.distinct >= FEWEST_UNITS and says_unit(facts.name)
     if few and draft.column.kind == "category" and not named_unit:
         found, asks = "named like an id, with few values", ": taken for a category"
@@ -137,6 +150,16 @@ def _with_group(draft: Draft) -> Draft:
     return bare.as_text("group", found, asks, otherwise=answers, roles=frozenset({"group"}), drop=True)
 
 
+def _with_few_numbers(draft: Draft) -> Draft:
+    """Take few whole numbers that are written with decimals for categories, as those without are."""
+    facts = draft.facts
+    few = facts.distinct <= min(MOST_NUMBER_CATEGORIES, LARGEST_CATEGORY_SHARE * facts.records)
+    if draft.column.kind == "category" or not few or facts.unit != 1.0 or not facts.texts:
+        return draft
+    column = Column(facts.name, "category", categories=facts.texts)
+    return replace(draft, column=column, findings=())
+
+
 def _with_times(draft: Draft, drafts: Sequence[Draft]) -> Draft:
     """Take no number for a group that a time or an amount beside it gives; it stays dropped, and is asked about."""
     facts = draft.facts
@@ -149,6 +172,22 @@ def _with_times(draft: Draft, drafts: Sequence[Draft]) -> Draft:
     found = f"the same for all records with one {of}, so that noise on each would average out"
     bare, answers = replace(draft, findings=()), _three_answers()
     return bare.as_text("group", found, ": dropped", otherwise=answers, roles=frozenset(), drop=True)
+
+
+def _with_what_it_tells(draft: Draft, drafts: Sequence[Draft]) -> Draft:
+    """Take whole numbers for a group of which several other columns are functions, as of the id of a class."""
+    facts, column = draft.facts, draft.column
+    is_open = column.is_number and _is_nominal(draft) and not any(one.kind == "id" for one in draft.findings)
+    if not is_open or facts.distinct <= MOST_NUMBER_CATEGORIES or says_amount(facts.name):
+        return draft
+    told = told_by_value(facts, [other.facts for other in drafts])
+    if not told:
+        return draft
+    shown = ", ".join(told[:SHOWN]) + f" and {len(told) - SHOWN} more" * (len(told) > SHOWN)
+    found = f"records with one value have one {shown} too, as with the id of a group"
+    bare, asks = replace(draft, findings=()), ": taken for a group, and dropped"
+    group = frozenset({"group"})
+    return bare.as_text("group", found, asks, otherwise=_three_answers(), roles=group, drop=True)
 
 
 def _with_repeats(draft: Draft, groups: Sequence[Facts], others: Sequence[Facts]) -> Draft:

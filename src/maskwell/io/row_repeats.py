@@ -87,6 +87,18 @@ def row_repeats(facts: Facts, groups: Iterable[Facts] = (), others: Iterable[Fac
     return None if any(_is_by_ties(codes, one) for one in others if one is not facts) else found
 
 
+def neighbours(facts: Facts) -> Repeats | None:
+    """Return how often numbers equal those of the record above, and all pairs of records; with two values at least."""
+    codes = facts.category_codes
+    both = (codes[1:] >= 0) & (codes[:-1] >= 0)
+    counts = np.bincount(codes[codes >= 0])
+    pairs, n = int(np.count_nonzero(both)), int(counts.sum())
+    if not pairs or facts.distinct < 2:
+        return None
+    equal = int(np.count_nonzero((codes[1:] == codes[:-1]) & both))
+    return Repeats(equal / pairs, float((counts * (counts - 1.0)).sum() / (n * (n - 1.0))))
+
+
 def _is_by_group(codes: Codes, group: Facts) -> bool:
     """Whether values repeat for a known group alone: they are the same in all of it, or last in it over time."""
     inside = np.diff(group.category_codes) == 0

@@ -79,6 +79,21 @@ _SPELLINGS = {"0": "digits", "1": "digits"} | {
 
 
 def booleans_mixed(words: Sequence[str]) -> bool:
-    """Return whether all words spell yes or no, and not all in the same way."""
+    """Return whether all words spell yes or no, and not all in the same way.
+
+    Single letters of several pairs none of which is complete, such as F and N, are letters and no yes and no.
+    """
     families = [_SPELLINGS.get(word) for word in words]
-    return None not in families and len(set(families)) > 1
+    if None in families or len(set(families)) <= 1:
+        return False
+    letters = {word.lower() for word in words}
+    return (
+        any(len(word) > 1 or word in "01" for word in letters)
+        or {"n", "y"} <= letters
+        or {"t", "f"} <= letters
+    )
+
+
+def spelled_alike(first: str, second: str) -> bool:
+    """Whether two words that say yes or no do so in one spelling."""
+    return _SPELLINGS.get(first) == _SPELLINGS.get(second)

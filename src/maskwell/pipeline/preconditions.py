@@ -25,6 +25,7 @@ from ..calibration.trials import ResolvedTrial
 from ..errors import BadInput, BadPlan, MaskwellError, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keys import Key
 from ..masking import apply
+from ..masking.totals import check_identities
 from ..notes import Note
 from .coded_columns import CodedTable
 from .high_floor import HighFloor, all_high, audit_limit
@@ -66,6 +67,7 @@ def not_possible(plans: Mapping[str, Attack], table: Table, card: NoiseCard) -> 
             except NoLaw as error:
                 found[name] = str(error)
             except (BadPlan, BadInput) as error:
+                check_identities(table, card)  # a fault of the masks, whoever is tried first
                 raise BadPlan([f"{name}: {problem}" for problem in error.problems]) from None
     return found
 

@@ -8,20 +8,22 @@ it is wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..errors import BadInput
+from ..io.constant_columns import GroupedRecords
 from ..notes import has_code
 from ..schema import Column, Schema
 from ..words.io import spike_phrase
 from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
-from .dependence import is_shared, is_shared_in_part, sharing_records
+from .dependence import is_shared, is_shared_in_part
 from .determined_amounts import Candidates, ties_of
 from .draft_words import sentences
+from .group_constancy import few_sharing_words, is_nearly_shared, own_value_words, sharing_share_words
 from .hidden_columns import Clear
 from .narrow_classes import on_narrow, without_narrow
 from .near_identities import linear_words
@@ -35,6 +37,7 @@ from .questions import (
     on_totals,
     on_values,
     still_open,
+    told_of_dropped,
 )
 from .repeated_values import (
     without_copies,
@@ -44,7 +47,7 @@ from .repeated_values import (
     without_parts,
 )
 from .shared_values import without_averages
-from .sums import Sum, exact_sums, members
+from .sums import Sum, exact_sums, members, on_dropped_parts
 
 if TYPE_CHECKING:
     from ..attacks import Risk
@@ -165,10 +168,11 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
         _on_table(without_parts),
     )
     asked = [*on_totals(proposal), *on_dropped(proposal), *on_repeats(proposal), *on_names(proposal)]
-    questions, copies = asked, dict[str, str]()
+    questions, copies, given = asked, dict[str, str](), dict[str, str]()
     for step in steps:
         answers = step(raw, proposal)
         copies |= {answer.column.name: answer.copy_of for answer in answers if answer.copy_of}
+        given |= {answer.column.name: answer.given_by for answer in answers if answer.given_by}
         proposal = _amended_proposal(proposal, answers)
         questions += [answer.question for answer in answers if answer.is_asked]
     table = _table(raw, proposal.schema)
@@ -179,13 +183,20 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
     proposal = _with_sums(proposal, sums)
     answers = _dependents_and_averages(raw, proposal, sums, copies)
     proposal = _amended_proposal(proposal, answers)
-    questions = _of_dropped(questions, copies, {answer.column.name for answer in answers})
+    questions = told_of_dropped(questions, copies, {answer.column.name for answer in answers})
     questions += [answer.question for answer in answers]
     answers = without_given(_table(raw, proposal.schema))
     proposal = _amended_proposal(proposal, answers)
     questions += [answer.question for answer in answers]
+    given |= {answer.column.name: answer.given_by for answer in answers}
+    gone = {column.name for column in proposal.schema.columns if column.drop}
+    questions = told_of_dropped(questions, given, gone)
     table = _table(raw, proposal.schema)
-    questions += [*on_values(proposal), *_on_groups(table)]
+    questions += [
+        *on_values(proposal),
+        *_on_groups(table),
+        *on_dropped_parts(proposal, lambda schema: _table(raw, schema)),
+    ]
     questions += on_narrow(table, [name for one in sums for name in members(one)])
     return _complete_decisions(raw, proposal, sums, still_open(questions, proposal.schema))
 
@@ -332,17 +343,24 @@ def _weight_answers(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     name = next(iter(proposal.schema.with_role("weight")), None)
     if name is None:
         return []
-    share = attack(Fingerprint(columns=(name,), masked=()), _table(raw, proposal.schema)).rate
+    table = _table(raw, proposal.schema)
+    share = attack(Fingerprint(columns=(name,), masked=()), table).rate
     why = next(one.figures["reason"] for one in proposal.of(name) if one.kind == "weight")
-    if share == 0:
+    by = proposal.schema.with_role("group", dropped=True)
+    alone = next(filter(None, (own_value_words(table, name, one) for one in by)), "")
+    if share == 0 and not alone:
         taken = f"{why}: taken for one, to leave as it is"
         question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')
         return [DraftAnswer(proposal.schema[name], "weight", question)]
     told = f"{share:.0%}" if share >= 0.01 else "under 1%"
-    taken = f"{why}. A survey weight gets no noise, and so it is dropped; by itself it identifies {told} of the records"
+    by_itself = f"by itself it identifies {told} of the records" if share else alone
+    taken = f"{why}. A survey weight gets no noise, and so it is dropped; {by_itself}"
+    shared = next((one for one in by if is_nearly_shared(table, name, one)), "")
+    amount = 'Then roles = ["key"], without drop'
+    if shared:
+        amount = f"Then put it in classes (a category): a mean over records with one {shared} would undo noise on each"
     otherwise = (
-        "Needed as a weight? Then round it in the file to few values and take drop out. "
-        'An amount? Then roles = ["key"], without drop'
+        f"Needed as a weight? Then round it in the file to few values and take drop out. An amount? {amount}"
     )
     made = replace(proposal.schema[name], drop=True)
     return [DraftAnswer(made, "weight", Question(name, taken, otherwise))]
@@ -375,6 +393,7 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     persons = {
         who: codes[who] for who in (f"with one {name}" for name in schema.with_role("group", dropped=True))
     }
+    nearly = [(who, GroupedRecords.of(numbers)) for who, numbers in persons.items()]
     clear = tuple(name for name in by if not schema[name].drop)
     if len(clear) > 1:
         codes[f"alike in {', '.join(clear)}"] = block_codes(table, table, clear)[0]
@@ -383,19 +402,17 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
         values = table.values([column.name])[:, 0]
         of = next((who for who, numbers in codes.items() if is_shared(numbers, values)), None)
         few = [who for who, numbers in persons.items() if of is None and is_shared_in_part(numbers, values)]
-        of = of or next((_sharing_words(who, persons[who], values) for who in few), None)
-        if of is not None:
-            taken = f"the same for all records {of}: dropped, as the mean over them undoes noise on each"
+        of = of or next((few_sharing_words(who, persons[who], values) for who in few), None)
+        said = "" if of is None else f"the same for all records {of}"
+        said = said or next(
+            filter(None, (sharing_share_words(who, group, values) for who, group in nearly)), ""
+        )
+        if said:
+            taken = f"{said}: dropped, as the mean over them undoes noise on each"
             otherwise = "Wanted in the release? Then put it in classes in the file (a category)"
             made = replace(column, drop=True, roles=frozenset())
             answers.append(DraftAnswer(made, "shared", Question(column.name, taken, otherwise)))
     return answers
-
-
-def _sharing_words(who: str, numbers: Any, values: Any) -> str:
-    """Name a group that few records share, with their number."""
-    together = sharing_records(numbers, ~np.isnan(values))
-    return f"{who} ({together:,} of {len(values):,} records share one with others)"
 
 
 def _on_groups(table: Table) -> list[Question]:
@@ -461,19 +478,6 @@ def _without_dependents(
         made = replace(proposal.schema[name], drop=True, roles=frozenset())
         answers.append(DraftAnswer(made, "near-duplicate", question))
     return answers
-
-
-def _of_dropped(
-    questions: Iterable[Question], copies: Mapping[str, str], gone: Collection[str]
-) -> list[Question]:
-    """Say of functions of a column that was dropped itself that nothing which leaves gives them at once."""
-    lost = {copy: of for copy, of in copies.items() if of in gone}
-    return [
-        replace(one, otherwise=f"{lost[one.column]} is dropped too: to keep either, see what is said of that")
-        if one.column is not None and one.column in lost
-        else one
-        for one in questions
-    ]
 
 
 # Sums.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..schema import Column, Schema
@@ -35,7 +36,8 @@ class Question:
 class DraftAnswer:
     """A column described anew by what was taken; `kind` is that of the remark by inspect which it settles.
 
-    `copy_of` names the column that it is a function of, where it was dropped for that.
+    `copy_of` names the column that it is a function of, where it was dropped for that; `given_by` that from which it
+    can be computed as a part or a class.
     """
 
     column: Column
@@ -43,6 +45,7 @@ class DraftAnswer:
     question: Question
     is_asked: bool = True
     copy_of: str = ""
+    given_by: str = ""
 
 
 def on_dropped(proposal: SchemaProposal) -> list[Question]:
@@ -165,3 +168,16 @@ def still_open(questions: list[Question], schema: Schema) -> list[Question]:
     last = {question.column: question for question in questions}
     dropped = {column.name for column in schema.columns if column.drop}
     return [one for one in questions if one.column not in dropped or one is last[one.column]]
+
+
+def told_of_dropped(
+    questions: Iterable[Question], copies: Mapping[str, str], gone: Collection[str]
+) -> list[Question]:
+    """Say of functions of a column that was dropped itself that nothing which leaves gives them at once."""
+    lost = {copy: of for copy, of in copies.items() if of in gone}
+    return [
+        replace(one, otherwise=f"{lost[one.column]} is dropped too: to keep either, see what is said of that")
+        if one.column is not None and one.column in lost
+        else one
+        for one in questions
+    ]

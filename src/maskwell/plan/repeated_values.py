@@ -67,7 +67,8 @@ def without_parts(table: Table) -> list[DraftAnswer]:
         taken = f"{part}: dropped, as it tells that part of {part.of} whatever its noise"
         otherwise = f"Analysts can compute it from {part.of}; to keep it, drop {part.of} in its place"
         made = replace(schema[name], drop=True, roles=frozenset())
-        answers.append(DraftAnswer(made, "near-duplicate", Question(name, taken, otherwise)))
+        question = Question(name, taken, otherwise)
+        answers.append(DraftAnswer(made, "near-duplicate", question, given_by=part.of))
     return answers
 
 
@@ -119,7 +120,8 @@ def without_given(table: Table) -> list[DraftAnswer]:
         taken = f"the same for all records with one {of}: dropped, as it says nothing that {of} does not"
         otherwise = f"Analysts can compute it from {of}; to keep it, drop {of} in its place"
         made = replace(table.schema[name], drop=True, roles=frozenset())
-        answers.append(DraftAnswer(made, "near-duplicate", Question(name, taken, otherwise)))
+        question = Question(name, taken, otherwise)
+        answers.append(DraftAnswer(made, "near-duplicate", question, given_by=of))
     return answers
 
 

@@ -81,14 +81,16 @@ def row_ties(
 def told_by_time(groups: Ints, columns: Mapping[str, Floats], classes: Sequence[str]) -> set[str]:
     """Return those of some classes that the time of a row gives: dummies of a year say nothing of the row before.
 
-    Time is a column whose values differ between all rows of a group, and a row's place in its group.
+    Time is a column, known in all rows, whose values differ between all rows of a group, and a row's place in it.
+    An amount that differs so, as what grows over time does, is sought and compared all the same.
     """
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][:1] - 1))
     place = np.empty(len(groups), np.int64)
     place[order] = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
     numbered = {name: np.unique(x, return_inverse=True)[1].astype(np.int64) for name, x in columns.items()}
-    times = {name: x for name, x in numbered.items() if _is_time(groups, x)}
+    known = [name for name, x in columns.items() if not np.isnan(x).any()]
+    times = {name: numbered[name] for name in known if _is_time(groups, numbered[name])}
     given = (
         name
         for name in classes
@@ -97,7 +99,7 @@ def told_by_time(groups: Ints, columns: Mapping[str, Floats], classes: Sequence[
     )
     return {
         *given,
-        *times,
+        *(name for name in classes if name in times),
         *(name for name in classes if name in numbered and classes_give(place, numbered[name])),
     }
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .column_numbers import class_numbers, group_codes
+from .dependence import is_shared_in_part
 from .questions import DraftAnswer, Question
 
 if TYPE_CHECKING:
@@ -84,8 +86,17 @@ def _class_answer(table: Table, name: str, told: Mapping[str, GroupMean]) -> Dra
         f"{records}{f' alike {alike}' if alike else ''} {often} have the same {named}. Their mean would show it, so "
         f"{own} is dropped"
     )
+    if own == name and (of := _group_of(table, name)):
+        taken = f"the same for all records with one {of}; {taken}"
     question = Question(own, taken, f"Wanted in the release? Then drop {named} in its place")
     return DraftAnswer(replace(table.schema[own], drop=True, roles=frozenset()), "shared", question)
+
+
+def _group_of(table: Table, name: str) -> str:
+    """Return the first dropped group all records of which are alike in a category; nothing where there is none."""
+    schema, values = table.schema, class_numbers(table, name)
+    groups = (one for one in schema.with_role("group", dropped=True) if schema[one].drop)
+    return next((one for one in groups if is_shared_in_part(group_codes(table, one), values)), "")
 
 
 def _still_averaged(

@@ -18,14 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.corrections.noise_moments import (
-    MomentPart,
-    NoMoments,
-    noise_mean,
-    noised_columns,
-    rank_reason,
-)
+from ..analysis.corrections.noise_moments import MomentPart, noise_mean, noised_columns, rank_reason
 from ..card import NoiseCard
+from ..errors import NoMoments
 from ..laws import Additive, RankSwapped
 from ..laws.chain import combined_of
 from ..notes import Note

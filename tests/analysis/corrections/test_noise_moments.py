@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 
-from maskwell.analysis.corrections.noise_moments import NoMoments, noised_columns
+from maskwell.analysis.corrections.noise_moments import noised_columns
+from maskwell.errors import NoMoments
 from maskwell.errors import BadPlan
 from maskwell.masks import IndependentNoise
 

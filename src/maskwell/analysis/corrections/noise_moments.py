@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...card import NoiseCard
-from ...errors import BadPlan, MaskwellError, NoLaw, raise_all
+from ...errors import BadPlan, NoLaw, raise_all
 from ...keys import Stream
 from ...laws import (
     Additive,
@@ -193,17 +193,6 @@ class MomentRefusal(NamedTuple):
 
     reason: str
     remedy: str
-
-
-class NoMoments(BadPlan):
-    """The noise of columns cannot be undone by moments; each of `refusals` says why, and what to do instead."""
-
-    def __init__(self, refusals: tuple[MomentRefusal, ...]) -> None:
-        self.refusals = refusals
-        super().__init__([one.reason + one.remedy for one in refusals])
-
-    def __reduce__(self) -> tuple[type[MaskwellError], tuple[Any, ...]]:
-        return type(self), (self.refusals,)
 
 
 def rank_reason(name: str) -> str:
