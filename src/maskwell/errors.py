@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 MOST_SHOWN = 20  # problems in a message, more than anybody mends at once; `problems` has all of them
 LONGEST = 600  # letters of one problem: what a file says may be of any length
@@ -98,6 +98,13 @@ def nearest(name: str, names: Iterable[str]) -> str:
     folded = {candidate.casefold(): candidate for candidate in candidates}
     close = get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+class MomentRefusal(NamedTuple):
+    """Why the noise of a column cannot be undone by moments, and what to do instead."""
+
+    reason: str
+    remedy: str
 
 
 class NoMoments(BadPlan):

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...card import NoiseCard
-from ...errors import BadPlan, NoLaw, raise_all
+from ...errors import BadPlan, MomentRefusal, NoLaw, NoMoments, raise_all
 from ...keys import Stream
 from ...laws import (
     Additive,
@@ -186,13 +186,6 @@ def noise_mean(noise: Any) -> Floats:
         turned = unit * scaled_root(noise.sds, noise.correlations).sum(axis=1)
         return np.asarray(turned[list(noise.chosen)] if noise.chosen else turned)
     return np.zeros(noise.width)
-
-
-class MomentRefusal(NamedTuple):
-    """Why the noise of a column cannot be undone by moments, and what to do instead."""
-
-    reason: str
-    remedy: str
 
 
 def rank_reason(name: str) -> str:
