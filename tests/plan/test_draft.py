@@ -323,7 +323,7 @@ def test_a_file_of_categories_alone_is_changed_at_random(tmp_path: Path) -> None
     assert plan.tolerance.intruders == ()
     assert plan.calibrate is None
     assert "masked REGION TYPE" in said
-    assert (plan.targets.fields, plan.targets.match_blocks) == (("REGION", "TYPE"), ())
+    assert (plan.targets.fields, plan.targets.match_blocks) == (("REGION", "TYPE"), None)
     assert [name for name, _ in plan.intruders] == list(COMPARE_CATEGORIES)
 
 

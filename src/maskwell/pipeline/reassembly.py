@@ -254,6 +254,39 @@ def to_leave_out(table: Table, clear: Sequence[str], column: str) -> Reassembly:
     return replace(found, columns=tuple(out))
 
 
+def telling_columns(masking: Masking) -> tuple[str, ...]:
+    """Return the released columns to leave out so that no dropped group is told by equal values any more.
+
+    In turn that which puts most together by what was drawn; of other ways to companions the columns of the first.
+    """
+    gone = list[str]()
+    for found in reassemblies(masking):
+        if found.leaves or found.is_judged:
+            continue
+        gone += found.columns if found.how else _told_by_values(masking, found, gone)
+    return tuple(dict.fromkeys(gone))
+
+
+def _told_by_values(masking: Masking, found: Reassembly, gone: Sequence[str]) -> list[str]:
+    """Return what to leave out beside some columns until equal values tell little of a group."""
+    released = masking.release.table
+    gaps = {name: _statuses(released, name) for name in _with_gaps(released)}
+    out = list[str]()
+
+    def counted(left_out: Collection[str]) -> Reassembly:
+        kept = released.select([name for name in released.names if name not in left_out])
+        statuses = {name: status for name, status in gaps.items() if name not in left_out}
+        return _column_reassembly(masking.truth, kept, masking.order, found.column, statuses)
+
+    left = counted(gone)
+    while not left.is_judged and left.columns:
+        trials = {name: counted((*gone, *out, name)) for name in left.columns[:MOST_IN_TURN]}
+        best = min(trials, key=lambda name: trials[name].records_together)
+        out.append(best)
+        left = trials[best]
+    return out
+
+
 def _except(names: Sequence[str], left_out: Sequence[str]) -> list[str]:
     return [name for name in names if name not in left_out]
 
