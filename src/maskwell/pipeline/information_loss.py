@@ -69,9 +69,11 @@ def change_losses(masks: Sequence[Any], table: Table) -> dict[str, float]:
         if isinstance(mask, Chain):
             found |= change_losses(mask.masks, table)
         elif isinstance(mask, Pram):
-            for law in mask.card(table).laws:
-                size = len(law.matrix) if isinstance(law, Transition) else 1
-                kept = (np.trace(np.array(law.matrix)) - 1) / (size - 1) if size > 1 else 1.0
+            laws = [
+                law for law in mask.card(table).laws if isinstance(law, Transition) and len(law.matrix) > 1
+            ]
+            for law in laws:
+                kept = (np.trace(np.array(law.matrix)) - 1) / (len(law.matrix) - 1)
                 found[law.columns[0]] = float(1 - kept**2)
     return found
 

@@ -416,19 +416,18 @@ def _on_groups(decided: DecidedSchema) -> list[Question]:
     clear = [
         c.name for c in table.schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")
     ]
-    drawn = _after_changes(decided) if decided.changed else None
-    for one in sure_reassemblies(table, clear) if drawn is None else drawn:
-        if one.leaves:
-            continue
-        by = "" if drawn is None else DRAWN_WORDS
+    sure = sure_reassemblies(table, [name for name in clear if name not in decided.changed])
+    known = {one.column for one in sure}
+    drawn = [one for one in _after_changes(decided) if one.column not in known] if decided.changed else []
+    for one in (found for found in (*sure, *drawn) if not found.leaves):
+        by, less = (DRAWN_WORDS, ", or give a smaller stay") if one in drawn else ("", "")
         taken = (
             f"{', '.join(one.columns)}: put {one.together:,} of {one.groups:,} groups by {one.column} together "
             f"again although it is dropped ({by}each alone with what it shares, or with two others at most), which no "
             "figure about single records judges"
         )
-        otherwise = "Decide: drop some of them in the schema, or put them in classes"
         questions.append(
-            Question(None, taken, otherwise + ("" if drawn is None else ", or give a smaller stay"))
+            Question(None, taken, f"Decide: drop some of them in the schema, or put them in classes{less}")
         )
     return questions
 
