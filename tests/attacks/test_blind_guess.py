@@ -61,3 +61,18 @@ def test_without_gaps_it_is_guessing_within_blocks(surveyed):
     )
     assert risk.guessing == risk.baseline
     assert "by all that shows" not in "\n".join(risk.lines())
+
+
+def test_who_goes_by_fingerprints_guesses_by_all_in_clear_whatever_its_role():
+    """Answers of one value, and of no role, with gaps: they tell as much where a block is changed at random."""
+    rng = np.random.default_rng(6)
+    schema = Schema(
+        (
+            Column("region", "category", frozenset({"block"}), categories=("a", "b", "c")),
+            Column("said", "category", categories=("yes",)),
+        )
+    )
+    said = [None if gone else "yes" for gone in rng.random(60) < 0.3]
+    data = {"region": rng.choice(["a", "b", "c"], 60), "said": said}
+    masking = mw.apply(mw.Pram(("region",), stay=0.6), Table.from_frame(pa.table(data), schema), seed=3)
+    assert mw.attack(mw.attacks.Fingerprint(), masking).guessing == pytest.approx(2 / 60)

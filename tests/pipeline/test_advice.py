@@ -414,3 +414,46 @@ def test_advice_that_is_followed_to_the_letter_passes_as_often_as_promised(
     assert sum(passed) >= 16
     before = passes_by_hand(ReleasePlan.read(tmp_path / "plan.toml"), table, Key(bytes([9] * 32)))
     assert not before
+
+
+def test_a_plan_of_changes_at_random_is_advised_to_leave_out_what_tells_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 40 places too much is told at any chance to stay; without them three answers of 12 classes tell little.
+
+    That is found, and more noise is no remedy any more, as it was tried alone.
+    """
+    from maskwell.pipeline import advice
+    from maskwell.pipeline.noise_screen import Purse, screen
+    from maskwell.pipeline.progress import Stages
+    from maskwell.pipeline.run import _situation
+
+    rng = np.random.default_rng(8)
+    sizes = {"PLACE": 40, "SAID": 3, "ASKED": 2, "MEANT": 2}
+    data = {name: np.char.add("c", rng.integers(0, size, 300).astype(str)) for name, size in sizes.items()}
+    columns = [Column(name, "category", categories=tuple(sorted(set(data[name])))) for name in data]
+    table = Table.from_frame(pa.table(data), Schema(tuple(columns)))
+    mw.write(table, tmp_path / "said.csv")
+    (tmp_path / "said.toml").write_text(table.schema.to_toml())
+    plan = {
+        "input": {"file": "said.csv", "schema": "said.toml"},
+        "output": {"release": "out", "private": "inside"},
+        "masks": [{"mask": "Pram", "columns": [*sizes], "stay": 0.8}],
+        "intruders": [{"name": "knows the law", "attack": "BayesIntruder"}],
+        "targets": {"fields": [*sizes]},
+        "tolerance": {"max_rate": 0.05},
+    }
+    monkeypatch.setattr(advice, "MOST_ADVICE", 1)
+    outcome = release(ReleasePlan.from_dict(plan, tmp_path), key=KEY)
+    assert not outcome.passed
+    (passing,) = [one for one in outcome.advice if one.passes]
+    assert str(passing.figures["columns"]).split(", ")[0] == "PLACE"
+    assert tomllib.loads(passing.schema)["columns"]["PLACE"] == {"drop": True}
+    assert tomllib.loads(passing.plan)["masks"][0]["stay"] <= 0.8
+    assert not [one for one in outcome.advice if one.change.startswith("informed links")]
+    case, _ = _situation(ReleasePlan.from_dict(plan, tmp_path), KEY, Stages())
+    looked_at = screen(case, Candidate((), case.plan.masks), (), 1.12, Purse.of(100))
+    assert (looked_at.factor, looked_at.draws, looked_at.is_cut) == (None, 3, False)  # stay 0.776, 0.552, 0.5
+    (vain,) = advice._vain(case, looked_at)
+    assert (vain.passes, vain.figures["change"]) == (False, "noise")
+    assert vain.why == "not enough up to stay=0.5, where what is released tells least"

@@ -21,6 +21,7 @@ from maskwell.pipeline.reassembly import (
     group_reasons,
     reassembly,
     sure_reassemblies,
+    telling_columns,
     to_leave_out,
 )
 from maskwell.schema import Column, Schema
@@ -403,3 +404,14 @@ def test_gaps_that_members_share_put_them_together() -> None:
     left = to_leave_out(table, [], "home")
     assert left.is_judged
     assert set(left.columns) < set(columns)
+
+
+def test_columns_to_leave_out_are_found_by_what_was_drawn() -> None:
+    """Changed at random a region tells no group; without the roof that is left in clear nothing does."""
+    table = persons(roofs=120)
+    changed = mw.apply(mw.Pram(("region", "sex"), stay=0.3), table, seed=4)
+    assert group_reasons(changed)
+    assert telling_columns(changed) == ("roof",)
+    every = mw.apply(mw.Pram(("region", "roof", "sex"), stay=0.05), table, seed=4)
+    assert not group_reasons(every)
+    assert telling_columns(every) == ()

@@ -323,8 +323,55 @@ def test_a_file_of_categories_alone_is_changed_at_random(tmp_path: Path) -> None
     assert plan.tolerance.intruders == ()
     assert plan.calibrate is None
     assert "masked REGION TYPE" in said
-    assert (plan.targets.fields, plan.targets.match_blocks) == (("REGION", "TYPE"), ())
+    assert (plan.targets.fields, plan.targets.match_blocks) == (("REGION", "TYPE"), None)
     assert [name for name, _ in plan.intruders] == list(COMPARE_CATEGORIES)
+
+
+def household_answers(homes: int = 200) -> dict[str, Any]:
+    """Persons one to four to a household, whose place and roof they share, and some answers of their own."""
+    rng = np.random.default_rng(12)
+    home = np.repeat(np.arange(homes), rng.integers(1, 5, homes))
+    place, roof = rng.integers(0, 30, homes), rng.integers(0, 4, homes)
+    said = np.where(rng.random(len(home)) < 0.3, "", "yes")
+    return {
+        "hid": home + 5001,
+        "PLACE": np.char.add("p", place[home].astype(str)),
+        "ROOF": np.char.add("r", roof[home].astype(str)),
+        "SEX": rng.choice(["f", "m"], len(home)),
+        "SAID": said,
+    }
+
+
+def test_the_runs_of_such_a_draft_rely_on_what_leaves_in_clear(tmp_path: Path) -> None:
+    """SAID has one value and gaps: nobody changes it, so that everybody can rely on which are missing."""
+    from maskwell.pipeline import release
+
+    plan, _, said = drafted(tmp_path, household_answers())
+    assert "in clear SAID" in said
+    outcome = release(plan, seed=3, study=True, advise=False)
+    assert not [one for one in outcome.not_judged if "did not rely" in one]
+    for name, risk in outcome.after.items():
+        assert risk.guessing == pytest.approx(2 / risk.targets), name
+
+
+def test_groups_are_counted_after_the_changes_at_random(tmp_path: Path) -> None:
+    """As many as in the worst of the draws by hand, and by far not as many as by true values."""
+    from maskwell.keys import Key
+    from maskwell.masks import Pram
+    from maskwell.pipeline.reassembly import reassembly, sure_reassemblies
+    from maskwell.plan.draft_decisions import CHANGES, SEED
+
+    plan, schema, said = drafted(tmp_path, household_answers())
+    table = read_input(plan)
+    (mask,) = plan.masks
+    assert isinstance(mask, Pram)
+    drawn = [reassembly(apply(mask, table, key=Key.from_seed(SEED + i)), "hid") for i in range(CHANGES)]
+    worst = max(drawn, key=lambda one: one.share)
+    (true,) = sure_reassemblies(table, [c.name for c in schema.columns if c.kind == "category"])
+    assert worst.together < true.together / 2
+    assert f"put {worst.together} of {worst.groups} groups by hid together again" in said
+    assert f"after changes at random with stay = {mask.stay:g}, in the worst of {CHANGES} draws" in said
+    assert "or give a smaller stay" in said
 
 
 def test_those_who_compare_categories_can_be_tried(tmp_path: Path) -> None:

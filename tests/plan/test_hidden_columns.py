@@ -113,3 +113,30 @@ def test_columns_with_the_same_gaps_go_together_and_are_named(tmp_path: Path) ->
     assert "for without one of them the others still tell" in said.otherwise
     assert found.clear.guessing(("X0",)) == found.clear.guessing()  # one alone changes nothing
     assert set(to_drop(found)) in ({"X0", "X1", "X2"}, {"K0"}, {"K1"})
+
+
+def test_gaps_of_categories_that_change_at_random_count_and_are_asked_about(tmp_path: Path) -> None:
+    """A change at random leaves a missing value missing: by brute force, and never below the share that is alone."""
+    rng = np.random.default_rng(9)
+    answers = {name: rng.integers(0, 4, N).astype(str) for name in ("A", "B", "C")}
+    for place, values in enumerate(answers.values()):
+        values[rng.random(N) < 0.1 * (place + 1)] = "nan"
+    found = decided(tmp_path, **answers, WHOLE=rng.integers(0, 3, N))
+    assert found.changed == ("A", "B", "C", "WHOLE")
+    patterns = list(zip(*((values == "nan").tolist() for values in answers.values()), strict=True))
+    assert found.clear.guessing() == len(set(patterns)) / N
+    assert found.floor is not None
+    assert found.floor.rate <= found.clear.guessing()
+    assert found.clear.guessing(("A", "B", "C")) == 1 / N
+    (said,) = gap_questions(found)
+    counts = ", ".join(f"{name} ({(values == 'nan').sum()})" for name, values in answers.items())
+    assert said.taken.startswith(f"{counts}: records without a value, or with a code")
+
+
+def test_what_is_missing_stays_so_where_changes_are_offered(tmp_path: Path) -> None:
+    """However seldom a category stays: with every second missing, one of each half at least is found."""
+    rng = np.random.default_rng(10)
+    kinds = np.where(np.arange(N) % 2 == 0, "nan", rng.integers(0, 5, N).astype(str))
+    found = decided(tmp_path, KIND=kinds, X=rng.lognormal(8, 1, N).round(1))
+    blind = found_by_likelihood(found.clear, ("KIND",), 1 / 5)  # as likely to stay as to become any other
+    assert blind == pytest.approx(2 / N, abs=1e-9)

@@ -55,7 +55,7 @@ def _numbers(
 ) -> tuple[Ints, Ints] | None:
     """Number what an intruder sees in clear, alike in both tables; nothing where that is his blocks alone."""
     prints = guess.figures.get("prints")
-    if prints is not None and plan.match_blocks is None:
+    if prints is not None:  # all of the fingerprint, whatever the blocks by which it is told
         return prints.numbers[0], prints.numbers[1]
     columns = plan.match_columns(tables[1].schema)
     known = [name for name in columns if all(name in table.schema for table in tables)]

@@ -10,7 +10,7 @@ budget says (`Budget.rehearsals`), counted and by no clock. Nothing here looks a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,13 @@ from ..calibration.measures import measure_of
 from ..errors import MaskwellError, MaskwellWarning
 from .candidates import Candidate, Trouble, bases, candidates, leaner, masks_of, without
 from .high_floor import lowers_the_count
-from .information_loss import drowned_words, loss, noise_dominated_columns, noise_ratios
+from .information_loss import change_losses, drowned_words, loss, noise_dominated_columns, noise_ratios
 from .meet_tolerance import MaskingSetting, ToleranceResult
 from .noise_screen import LARGEST_FACTOR, Purse, ScreenedChange, screen
 from .noise_search import kept_trials
 from .outcome import Advice, Outcome
 from .progress import Stages, StageStep
-from .reassembly import reassemblies
+from .reassembly import reassemblies, telling_columns
 from .rehearsal import (
     DRAWS,
     ENOUGH,
@@ -57,7 +57,9 @@ MOST_ADVICE = 2  # changes that pass, after which no other is tried
 MOST_COLUMNS = 4
 # What noise grows by: nearly enough, far too little, refused by the audit
 NEAR, FAR, AUDIT = 1.12, 1.35, 1.25
+MOSTLY_LOST = 0.9  # of a category by changes at random: it then tells next to nothing
 SPARE = 1.06  # beyond the weakest noise that two draws of a screen let pass: other draws scatter about it
+MORE_NOISE_ALONE, NOISE = "more noise alone", "noise"  # in words, and in figures
 AS_IT_IS = "the plan as it is"
 STOPPED = f"stopped before its {DRAWS} draws were made"
 CLOSE = 0.1  # of the limit: by so much more a change "comes close"
@@ -72,12 +74,18 @@ def plan_advice(
     case = on_part(replace(_with_kept(case), aim=verdict.aim))
     with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
-        trouble = Trouble(found.after, verdict.audit, floor, verdict.companions)
+        told = telling_columns(found.masking)
+        trouble = Trouble(found.after, verdict.audit, floor, verdict.companions, told)
         advice = _hopeless(case, floor)
         least = NEAR if not first.said else 1.0  # the same plan draws the same noise again
-        advice += every_tried(case, candidates(case, first, trouble, instead), trouble.failed, least)
-        advice += fingerprints(case, found, floor)
-        advice += [_leak_remedy(case, found, one) for one in verdict.audit.failures]
+        tried = every_tried(case, candidates(case, first, trouble, instead), trouble.failed, least, told)
+        advice += [*tried, *fingerprints(case, found, floor)]
+        leaks = [
+            one
+            for one in verdict.audit.failures
+            if one.check != INFORMED or not _is_refuted(case, found, tried)
+        ]
+        advice += [_leak_remedy(case, found, one) for one in leaks]
     return tuple(sorted(advice, key=lambda one: one.passes is not True))
 
 
@@ -114,9 +122,16 @@ def _with_kept(case: MaskingSetting) -> MaskingSetting:
 
 
 def every_tried(
-    case: MaskingSetting, options: list[Candidate], failed: Collection[str], least: float
+    case: MaskingSetting,
+    options: list[Candidate],
+    failed: Collection[str],
+    least: float,
+    told: Sequence[str] = (),
 ) -> list[Advice]:
-    """Screen all changes, then rehearse those that may pass, the most promising first, as long as the budget lasts."""
+    """Screen all changes, then rehearse those that may pass, the most promising first, as long as the budget lasts.
+
+    `told` are columns that put groups together: changes that leave out more leave these out too.
+    """
     draws = DRAWS if case.budget is None else case.budget.rehearsals
     if draws < DRAWS:
         return [_not_tried(case, one) for one in options]
@@ -125,7 +140,7 @@ def every_tried(
     try:
         _screen_all(case, options, suspects, least, purse, waiting)
         if not any(_is_worthwhile(case, one) for one in waiting) and options:
-            _screen_all(case, leaner(case, options[0]), suspects, least, purse, waiting)
+            _screen_all(case, leaner(case, options[0], told), suspects, least, purse, waiting)
         waiting.sort(key=lambda one: _merit(case, one))
         return _all_tried(case, waiting, suspects, purse)
     except KeyboardInterrupt:
@@ -184,15 +199,23 @@ def _ratios(case: MaskingSetting, one: ScreenedChange) -> dict[str, float]:
     return noise_ratios(own.masks, own.table(case.table))
 
 
+def _change_losses(case: MaskingSetting, one: ScreenedChange) -> dict[str, float]:
+    """Return what changes at random lose of categories, at the scale that its screens let pass."""
+    own = one.candidate.at(one.factor or LARGEST_FACTOR, case.table)
+    return change_losses(own.masks, own.table(case.table))
+
+
 def _is_worthwhile(case: MaskingSetting, one: ScreenedChange) -> bool:
     """Whether a change may pass, swaps apart, with values that are more signal than noise."""
-    may_pass = one.factor is not None and one.candidate.swap is None
-    return may_pass and not noise_dominated_columns(_ratios(case, one))
+    if one.factor is None or one.candidate.swap is not None:
+        return False
+    drowned = max(_change_losses(case, one).values(), default=0.0) > MOSTLY_LOST
+    return not drowned and not noise_dominated_columns(_ratios(case, one))
 
 
 def _merit(case: MaskingSetting, one: ScreenedChange) -> tuple[bool, bool, float]:
     """Order changes: those that a screen let pass, swaps last (no screen tells what they come to), the least loss."""
-    lost = loss(_ratios(case, one), len(one.candidate.dropped))
+    lost = loss(_ratios(case, one), len(one.candidate.dropped), _change_losses(case, one))
     return one.factor is None, one.candidate.swap is not None, lost
 
 
@@ -303,9 +326,14 @@ def _vain(case: MaskingSetting, screened: ScreenedChange) -> list[Advice]:
         return [_not_tried(case, candidate)]
     if not screened.draws:
         return []
-    words = ", and ".join(candidate.said) or "more noise alone"
-    why = f"not enough with noise of up to {LARGEST_FACTOR:g} times the scale"
+    words = ", and ".join(candidate.said) or MORE_NOISE_ALONE
+    most, twice = (candidate.at(factor, case.table) for factor in (LARGEST_FACTOR, 2 * LARGEST_FACTOR))
+    reach = f"with noise of up to {LARGEST_FACTOR:g} times the scale"
+    if candidate.has_scale and most.masks == twice.masks:
+        reach = f"up to {most.scale}, where what is released tells least"
+    why = f"not enough {reach}"
     figures: dict[str, Any] = {"factor": None, "scale": candidate.scale}
+    figures |= {} if candidate.said else {"change": NOISE}
     return [
         Advice(words, figures, False, draws=screened.draws, why=why if candidate.has_scale else "not enough")
     ]
@@ -377,8 +405,11 @@ def _advice(case: MaskingSetting, trial: _Trial) -> Advice:
         figures["columns"] = ", ".join(candidate.dropped)
     if candidate.has_scale:
         figures |= {"factor": trial.factor, "scale": candidate.scale}
+        figures |= {} if candidate.said else {"change": NOISE}
     ratios = noise_ratios(candidate.masks, candidate.table(case.table))
-    figures["loss"] = loss(ratios, len(candidate.dropped))
+    figures["loss"] = loss(
+        ratios, len(candidate.dropped), change_losses(candidate.masks, candidate.table(case.table))
+    )
     too_loud = drowned_words(ratios)
     said = ", and ".join(_change(candidate, trial.factor)) or AS_IT_IS
     return Advice(
@@ -456,6 +487,18 @@ def _or_group(case: MaskingSetting, name: str) -> str:
     """Speak of coarser classes where a column has more than two."""
     column = case.table.schema[name]
     return ", or group its categories" if column.kind == "category" and len(column.categories) > 2 else ""
+
+
+def _is_refuted(case: MaskingSetting, found: ToleranceResult, tried: Sequence[Advice]) -> bool:
+    """Whether more noise is no remedy for links: that alone was tried and is not enough, or another change passes.
+
+    Where the tolerance holds the remedy is another one, a smaller tolerance.
+    """
+    if case.judge.met(found.after):
+        return False
+    return any(one.passes for one in tried) or any(
+        one.passes is False and one.figures.get("change") == NOISE for one in tried
+    )
 
 
 def _leak_remedy(case: MaskingSetting, found: ToleranceResult, failure: Finding) -> Advice:

@@ -13,7 +13,7 @@ from ..attacks.bayes.pruned_sums.cell_mixture import least_split_pairs, parts_of
 from ..attacks.bayes.pruned_sums.scores import is_plain, is_searched_by_trees, least_pairs
 from ..attacks.class_codes import sure_columns
 from ..attacks.joint_codes import block_codes
-from ..laws import Additive
+from ..laws import Additive, Transition
 from ..laws.transform import FINE
 from .coded_columns import AS_IT_WAS
 from .costs import NODE, RECTANGLE, AttackCounts
@@ -71,6 +71,7 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> AttackCounts:
         has_units=any(_has_cells(law, LEAST_SIZE) for law in laws),
         unit_width=max(map(_third_width, laws), default=0.0),
         least_pairs=least_split_pairs(laws) if parts else least_pairs(laws),
+        by_tables=sum(isinstance(law, Transition) and (not own or law.columns[0] in own) for law in laws),
     )
 
 

@@ -218,7 +218,9 @@ def allot_budget(
     parts = {name: replace(one, blocks=blocks[name]) for name, one in parts.items()}
     run = {name: _on(attack, parts[name]) for name, attack in limited.items()}
     mask = mask_seconds(len(coded.table), len(card.masked))
-    rehearsed = _shared_out(rehearsal_intruders(limited, held), counts, ONE_DRAW * once)
+    few = rehearsal_intruders(intruders, held)  # with as few steps of EM as they are given there
+    few = {name: _limit_em_steps(one, counts[name], ONE_DRAW * total, len(few)) for name, one in few.items()}
+    rehearsed = _shared_out(few, counts, ONE_DRAW * once)
     attacks = sum(part.seconds for part in rehearsed.values() if not part.why)
     audit = audit_seconds(min(len(coded.table), LARGEST), len(card.masked))
     budget = Budget(

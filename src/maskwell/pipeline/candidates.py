@@ -17,7 +17,8 @@ import numpy as np
 from ..attacks.joint_codes import block_codes, joint_codes
 from ..calibration.scale import has_scale, scale_mask, scale_words, writable
 from ..io.identities import pairwise_correlations
-from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Recompute
+from ..laws import Transition
+from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Pram, Recompute
 from ..masks.resolve import NoiseOptions
 from ..masks.size_grid import step_from
 from ..plan import ReleasePlan
@@ -118,6 +119,7 @@ class Trouble:
     audit: Audit
     floor: Risk | None
     companions: tuple[str, ...] = ()  # columns by which who knows whole groups finds too much
+    told: tuple[str, ...] = ()  # columns that put the members of dropped groups together again
 
     @property
     def failed(self) -> frozenset[str]:
@@ -170,6 +172,8 @@ def candidates(
         out += _remedies(case, first, trouble, instead)
         if trouble.companions:
             out.append(replace(without(first, trouble.companions), settles_groups=True))
+        if trouble.told and _has_masks(without(first, trouble.told)):
+            out.append(without(first, trouble.told))
     if floor is not None and (FLOOR in trouble.failed or not out or not met):
         columns = _columns_to_leave_out(case, trouble.audit, floor)
         out += [without(first, columns)] if columns else []
@@ -247,6 +251,11 @@ def _may_be_coded(table: Table, name: str) -> bool:
     return table.schema[name].top is None and has_long_tail(table, name)
 
 
+def _has_masks(candidate: Candidate) -> bool:
+    """Whether something is masked yet by masks of which one alone draws something."""
+    return any(not isinstance(one, Recompute) for one in candidate.masks)
+
+
 def _with_swaps(case: MaskingSetting, first: Candidate, risks: Risks) -> list[Candidate]:
     """Add swaps where the plan makes none and the tolerance is one that swaps can meet; take them out where it does."""
     if case.plan.swap is not None:
@@ -284,18 +293,40 @@ def without(candidate: Candidate, columns: tuple[str, ...]) -> Candidate:
     return replace(candidate, masks=tuple(kept), dropped=(*candidate.dropped, *columns))
 
 
-def leaner(case: MaskingSetting, first: Candidate) -> list[Candidate]:
+def leaner(case: MaskingSetting, first: Candidate, told: Sequence[str] = ()) -> list[Candidate]:
     """Return changes that leave out more, so that less noise may do: categories by which records are few, amounts.
 
     An intruder who knows the law finds by how many numbers he compares, whatever their correlations, and among how many
-    records: so one, two or all categories more, half of the amounts, or both.
+    records: so one, two or all categories more, half of the amounts, or both. Of categories that are changed at random
+    one, two and up to half, those first that tell most as they leave; `told` are left out beside in each.
     """
+    first = without(first, tuple(name for name in told if name not in first.dropped))
     table = first.table(case.table)
     amounts = _amounts_to_spare(table, _noised_by(table, first))
     classes = _classes_to_spare(table, first)
+    changed = _changed_to_spare(table, first)
     sets = [classes[:1], amounts, (*classes[:1], *amounts), classes[:2], classes, (*classes, *amounts)]
+    sets += [changed[:count] for count in sorted({1, 2, len(changed) // 2}) if count <= len(changed) // 2]
+    sets += [(*classes[:1], *changed[: len(changed) // 2])] if classes and len(changed) > 1 else []
     different = dict.fromkeys(one for one in sets if one)
-    return [without(first, one) for one in different]
+    return [one for one in (without(first, columns) for columns in different) if _has_masks(one)]
+
+
+def _changed_to_spare(table: Table, first: Candidate) -> tuple[str, ...]:
+    """Return the categories that are changed at random, those first that tell most of the true ones as they leave."""
+    laws = [law for mask in first.masks if isinstance(mask, Pram) for law in mask.card(table).laws]
+    told = {law.columns[0]: _mutual_information(table, law) for law in laws if isinstance(law, Transition)}
+    return tuple(sorted(told, key=lambda name: -told[name]))
+
+
+def _mutual_information(table: Table, law: Transition) -> float:
+    """Return how much a released category tells of the true one: the sum of p m log(m / p m), summed over both."""
+    codes, chances = table.floats(law.columns[0]), np.array(law.matrix)
+    shares = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=len(chances)).astype(float)
+    shares /= max(shares.sum(), 1.0)
+    joint, released = shares[:, None] * chances, np.broadcast_to(shares @ chances, chances.shape)
+    some = joint > 0
+    return float((joint[some] * np.log(chances[some] / released[some])).sum())
 
 
 def _noised_by(table: Table, first: Candidate) -> list[str]:

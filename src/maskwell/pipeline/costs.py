@@ -79,6 +79,7 @@ class AttackCounts:
     has_units: bool = False
     unit_width: float = 0.0
     least_pairs: int = LEAST_PAIRS
+    by_tables: int = 0  # of the fields those that a table of chances changes, each by itself
 
     @property
     def total(self) -> int:
@@ -165,7 +166,8 @@ def _weighed_seconds(plan: BayesIntruder, counts: AttackCounts, sample: int | No
     if not by_trees:
         squares = counts.whole_squares(sample)
         sought = squares if competing else sought
-    each = counts.fields * (BY_TREES if by_trees else WEIGHED + CROSSED * counts.fields)
+    crossed = max(counts.fields - counts.by_tables, 0) ** 2
+    each = counts.fields * BY_TREES if by_trees else counts.fields * WEIGHED + crossed * CROSSED
     each += CELLS + NODE * counts.nodes if counts.nodes and not by_trees else 0.0
     weighed = (squares + sought) * each + counts.rectangle_seconds(sample)
     if plan.helpers:

@@ -103,9 +103,9 @@ def _clear_of(case: MaskingSetting, floor: Risk) -> Clear | None:
     schema, totals = table.schema, {total for total, _ in card.recomputed}
     masked = {*card.masked, *totals}
     kept = [column for column in schema.columns if not column.drop]
-    amounts = tuple(c.name for c in kept if c.name in masked and c.name not in totals and c.is_number)
+    drawn = tuple(c.name for c in kept if c.name in masked and c.name not in totals)
     known = [c.name for c in kept if c.name not in masked and c.may_be_known]
-    clear = Clear(table, amounts, tuple(c.name for c in kept if c.name in masked), tuple(known), floor)
+    clear = Clear(table, drawn, tuple(c.name for c in kept if c.name in masked), tuple(known), floor)
     return replace(clear, blocks=tuple(name for name in known if clear.codes(name).any()))
 
 

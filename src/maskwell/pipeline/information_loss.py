@@ -2,9 +2,14 @@
 
 A column that is dropped is lost whole. Noise of r sds of the column's own (on the scale that it is drawn on) leaves
 its reliability at 1 / (1 + r^2), so that r^2 / (1 + r^2) of it is lost (Fuller 1987, section 1.1). The loss of a plan
-is the sum over columns: one for each that is dropped, and a share of each that is noised. Above r = 1 there is more
-noise in a released value than signal. Chosen to order changes to a plan that may all pass: the one that loses least is
-tried first; and to say where what leaves is mostly noise.
+is the sum over columns: one for each that is dropped, and a share of each that is noised. Of a category that is changed
+at random by the table M what is true goes through to the released one as a correlation does, by the mean eigenvalue
+beside the first
+
+    l = (trace M - 1) / (K - 1)  (stay s: (s K - 1)/(K - 1)),
+
+so that 1 - l^2 of it is lost. Above r = 1 there is more noise in a released value than signal. Chosen to order changes
+to a plan that may all pass: the one that loses least is tried first; and to say where what leaves is mostly noise.
 """
 
 from __future__ import annotations
@@ -15,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..masks import Chain, CorrelatedNoise, IndependentNoise
+from ..laws import Transition
+from ..masks import Chain, CorrelatedNoise, IndependentNoise, Pram
 from ..plan.mask_plan import KEYS
 
 if TYPE_CHECKING:
@@ -56,9 +62,25 @@ def _ratio(mask: CorrelatedNoise | IndependentNoise, name: str, table: Table) ->
     return sqrt(variance) / spread if spread and variance else 0.0
 
 
-def loss(ratios: Mapping[str, float], dropped: int) -> float:
-    """Return how many columns' worth a plan gives up."""
-    return dropped + sum(r * r / (1 + r * r) for r in ratios.values())
+def change_losses(masks: Sequence[Any], table: Table) -> dict[str, float]:
+    """Return what changes at random lose of each category that leaves, as shares of it."""
+    found = dict[str, float]()
+    for mask in masks:
+        if isinstance(mask, Chain):
+            found |= change_losses(mask.masks, table)
+        elif isinstance(mask, Pram):
+            laws = [
+                law for law in mask.card(table).laws if isinstance(law, Transition) and len(law.matrix) > 1
+            ]
+            for law in laws:
+                kept = (np.trace(np.array(law.matrix)) - 1) / (len(law.matrix) - 1)
+                found[law.columns[0]] = float(1 - kept**2)
+    return found
+
+
+def loss(ratios: Mapping[str, float], dropped: int, changed: Mapping[str, float] | None = None) -> float:
+    """Return how many columns' worth a plan gives up; `changed` are shares of categories that changes lose."""
+    return dropped + sum(r * r / (1 + r * r) for r in ratios.values()) + sum((changed or {}).values())
 
 
 def noise_dominated_columns(ratios: Mapping[str, float]) -> tuple[str, ...]:

@@ -109,6 +109,8 @@ def screen(
         low, high = 0.0, start
         while high <= LARGEST_FACTOR and purse.has_screen and not is_enough(high):
             low, high = high, 2 * high
+            if candidate.at(low, case.table).masks == candidate.at(high, case.table).masks:
+                return found  # its scale ends there: changes at random that hide most
         if high > LARGEST_FACTOR or not purse.has_screen:
             found.is_cut = high <= LARGEST_FACTOR
             return found

@@ -167,7 +167,7 @@ def columns_of(table: Table, names: Sequence[str], at: Codes) -> CompanionColumn
 def reassembly(masking: Masking, column: str) -> Reassembly:
     """Count the groups of a column that the released values put together, by equal values or by other ways."""
     released = masking.release.table
-    gaps = {name: _statuses(released, name) for name in _with_gaps(released)}
+    gaps = {name: _statuses(released, name) for name in _hidden_with_gaps(masking)}
     found = _column_reassembly(masking.truth, released, masking.order, column, gaps)
     if not found.groups or found.leaves:
         return found
@@ -237,20 +237,59 @@ def to_leave_out(table: Table, clear: Sequence[str], column: str) -> Reassembly:
     return replace(found, columns=tuple(out))
 
 
+def telling_columns(masking: Masking) -> tuple[str, ...]:
+    """Return the released columns to leave out so that no dropped group is told by equal values any more.
+
+    In turn that which puts most together by what was drawn; of other ways to companions the columns of the first.
+    """
+    gone = list[str]()
+    for found in reassemblies(masking):
+        if found.leaves or found.is_judged:
+            continue
+        gone += found.columns if found.how else _told_by_values(masking, found, gone)
+    return tuple(dict.fromkeys(gone))
+
+
+def _told_by_values(masking: Masking, found: Reassembly, gone: Sequence[str]) -> list[str]:
+    """Return what to leave out beside some columns until equal values tell little of a group."""
+    released = masking.release.table
+    gaps = {name: _statuses(released, name) for name in _hidden_with_gaps(masking)}
+    out = list[str]()
+
+    def counted(left_out: Collection[str]) -> Reassembly:
+        kept = released.select([name for name in released.names if name not in left_out])
+        statuses = {name: status for name, status in gaps.items() if name not in left_out}
+        return _column_reassembly(masking.truth, kept, masking.order, found.column, statuses)
+
+    left = counted(gone)
+    while not left.is_judged and left.columns:
+        trials = {name: counted((*gone, *out, name)) for name in left.columns[:MOST_IN_TURN]}
+        best = min(trials, key=lambda name: trials[name].records_together)
+        out.append(best)
+        left = trials[best]
+    return out
+
+
 def _except(names: Sequence[str], left_out: Sequence[str]) -> list[str]:
     return [name for name in names if name not in left_out]
 
 
 def _sure(table: Table, clear: Sequence[str], gaps: Sequence[str], column: str) -> Reassembly:
-    """Count by what leaves in clear, and by which values are missing or coded in columns that get noise."""
+    """Count by what leaves in clear, and by which values are missing or coded in columns that are masked."""
     statuses = {name: _statuses(table, name) for name in gaps if name not in clear}
     return _column_reassembly(table, table.select(clear), np.arange(len(table)), column, statuses)
 
 
 def _with_gaps(table: Table) -> list[str]:
-    """Return the numbers that leave and are missing or coded in some records."""
-    names = [column.name for column in table.schema.columns if column.is_number and not column.drop]
+    """Return the columns that leave and are missing or coded in some records."""
+    names = [c.name for c in table.schema.columns if not c.drop and (c.is_number or c.kind == "category")]
     return [name for name in names if len(np.unique(table.status(name))) > 1]
+
+
+def _hidden_with_gaps(masking: Masking) -> list[str]:
+    """Return the released columns of which what is missing or coded may tell more than values: numbers, masked ones."""
+    released, masked = masking.release.table, set(masking.card.masked)
+    return [name for name in _with_gaps(released) if released.schema[name].is_number or name in masked]
 
 
 def _statuses(table: Table, name: str) -> Codes:

@@ -281,7 +281,6 @@ def _targets(decided: DecidedSchema) -> list[str]:
         lines.append(
             f"fields = {toml_list(decided.changed)}  # compared, by the chances that they were changed"
         )
-        lines.append("match_blocks = []  # nobody can rely on what is changed at random")
     if blocks:
         lines.append(
             "#largest_target_block = 7  # only records in blocks of at most so many; else all records"

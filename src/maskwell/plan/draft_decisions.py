@@ -8,13 +8,14 @@ it is wrong.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..errors import BadInput
+from ..errors import BadInput, MaskwellWarning
 from ..io.constant_columns import GroupedRecords
 from ..notes import has_code
 from ..schema import Column, Schema
@@ -24,7 +25,7 @@ from .dependence import is_shared, is_shared_in_part
 from .determined_amounts import Candidates, ties_of
 from .draft_words import sentences
 from .group_constancy import few_sharing_words, is_nearly_shared, own_value_words, sharing_share_words
-from .hidden_columns import Clear
+from .hidden_columns import STAY, Clear
 from .narrow_classes import on_narrow, without_narrow
 from .near_identities import linear_words
 from .questions import (
@@ -53,12 +54,16 @@ if TYPE_CHECKING:
     from ..attacks import Risk
     from ..io.inspect import SchemaProposal
     from ..io.raw_columns import Raw
+    from ..pipeline.reassembly import Reassembly
     from ..table import Table
 
 MOST_CATEGORIES, LARGEST_CATEGORY_SHARE = 20, 0.05  # as inspect has them
 RARE = 5  # records
 CODE = re.compile(r"-.*|9*[6-9](\.0)?|7+|8+")
 WRITTEN = re.compile(r"-?\d+(\.\d{1,2})?")
+# Draws of changes at random, to see which groups they leave together, and the first one's seed: no release is one
+CHANGES, SEED = 3, 20_240_611
+DRAWN_WORDS = f"after changes at random with stay = {STAY:g}, in the worst of {CHANGES} draws; "
 TOP_DIGITS = 4  # of a top code: 112500, 99.99; an amount of a town or a firm has more
 
 
@@ -100,7 +105,8 @@ class DecidedSchema:
         floor = self.floor
         assert floor is not None
         masked = (*self.amounts, *(total for total, _ in self.sums), *self.changed)
-        made = self.once("clear", lambda: Clear(self.table, self.amounts, masked, self.blocks, floor))
+        drawn = (*self.amounts, *self.changed)
+        made = self.once("clear", lambda: Clear(self.table, drawn, masked, self.blocks, floor))
         return cast("Clear", made)
 
     def block_count(self, columns: Iterable[str]) -> int:
@@ -191,14 +197,14 @@ def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
     given |= {answer.column.name: answer.given_by for answer in answers}
     gone = {column.name for column in proposal.schema.columns if column.drop}
     questions = told_of_dropped(questions, given, gone)
-    table = _table(raw, proposal.schema)
+    decided = _complete_decisions(raw, proposal, sums, ())
     questions += [
         *on_values(proposal),
-        *_on_groups(table),
+        *_on_groups(decided),
         *on_dropped_parts(proposal, lambda schema: _table(raw, schema)),
     ]
-    questions += on_narrow(table, [name for one in sums for name in members(one)])
-    return _complete_decisions(raw, proposal, sums, still_open(questions, proposal.schema))
+    questions += on_narrow(decided.table, [name for one in sums for name in members(one)])
+    return replace(decided, questions=tuple(still_open(questions, proposal.schema)))
 
 
 def decided_by(raw: Raw, schema: Schema) -> DecidedSchema:
@@ -415,25 +421,52 @@ def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     return answers
 
 
-def _on_groups(table: Table) -> list[Question]:
+def _on_groups(decided: DecidedSchema) -> list[Question]:
     """Ask about what leaves and puts the members of a dropped group together again, counted as a release counts it."""
     from ..pipeline.reassembly import codes_for_none, sure_reassemblies
 
-    schema, questions = table.schema, list[Question]()
+    table, questions = decided.table, list[Question]()
     for name, share in codes_for_none(table).items():
         taken = f"{name}: one value holds {share:.1%} of the records: taken for a code for none, and not for a group"
         questions.append(Question(None, taken, "A group? Then see to it that nothing that leaves tells it"))
-    clear = [c.name for c in schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")]
-    for one in (found for found in sure_reassemblies(table, clear) if not found.leaves):
+    clear = [
+        c.name for c in table.schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")
+    ]
+    sure = sure_reassemblies(table, [name for name in clear if name not in decided.changed])
+    known = {one.column for one in sure}
+    drawn = [one for one in _after_changes(decided) if one.column not in known] if decided.changed else []
+    for one in (found for found in (*sure, *drawn) if not found.leaves):
+        by, less = (DRAWN_WORDS, ", or give a smaller stay") if one in drawn else ("", "")
         taken = (
             f"{', '.join(one.columns)}: put {one.together:,} of {one.groups:,} groups by {one.column} together "
-            "again although it is dropped (each alone with what it shares, or with two others at most), which no "
+            f"again although it is dropped ({by}each alone with what it shares, or with two others at most), which no "
             "figure about single records judges"
         )
         questions.append(
-            Question(None, taken, "Decide: drop some of them in the schema, or put them in classes")
+            Question(None, taken, f"Decide: drop some of them in the schema, or put them in classes{less}")
         )
     return questions
+
+
+def _after_changes(decided: DecidedSchema) -> list[Reassembly]:
+    """Return what changed categories tell of groups where that is too much: of a few draws that which tells most.
+
+    True values would tell far more than leaves.
+    """
+    from ..keys import Key
+    from ..masking import apply
+    from ..masks import Pram
+    from ..pipeline.reassembly import reassemblies
+
+    most: dict[str, Reassembly] = {}
+    for number in range(CHANGES):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MaskwellWarning)
+            masking = apply(Pram(decided.changed, stay=STAY), decided.table, key=Key.from_seed(SEED + number))
+        for one in reassemblies(masking):
+            if one.column not in most or one.share > most[one.column].share:
+                most[one.column] = one
+    return [one for one in most.values() if not one.is_judged]
 
 
 def _dependents_and_averages(

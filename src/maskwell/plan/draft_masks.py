@@ -9,7 +9,15 @@ import numpy as np
 
 from .draft_decisions import DecidedSchema
 from .draft_words import comment, count_phrase, names_of, plain, toml_list, toml_string
-from .hidden_columns import ROOM, RandomChange, coarsest_first, columns_to_drop, is_enough, random_change
+from .hidden_columns import (
+    ROOM,
+    STAY,
+    RandomChange,
+    coarsest_first,
+    columns_to_drop,
+    is_enough,
+    random_change,
+)
 from .narrow_classes import START
 from .sections import FIFTEEN_PERCENT
 
@@ -17,7 +25,6 @@ if TYPE_CHECKING:
     from ..checks.findings import Limits
     from ..table import Floats
 
-STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
 DEFINITE = 0.01  # least eigenvalue of pairwise correlations: repaired from below 0 they leave noise without a density
 FULL, OF_FULL = 0.9, 1e-4  # of the records have all values, and that eigenvalue then: few gaps move it little
 SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative

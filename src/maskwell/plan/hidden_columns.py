@@ -1,8 +1,9 @@
 """Which columns to hide so that what leaves in clear tells few enough apart: by dropping them, or by random changes.
 
-What leaves in clear are values that nothing masks, and which values of masked columns are missing or coded. Who guesses
-among the records alike in all of that finds (number of different combinations) / n. Dropped columns tell nothing, nor
-do their gaps; of columns with gaps in the same records all must go, or none need.
+What leaves in clear are values that nothing masks, and which values of masked columns are missing or coded, be they
+amounts with noise or categories that are changed at random. Who guesses among the records alike in all of that finds
+(number of different combinations) / n. Dropped columns tell nothing, nor do their gaps; of columns with gaps in the
+same records all must go, or none need.
 
 A category that PRAM changes still tells something to who knows the chances: of the records alike in all else he takes
 the one with the largest likelihood,
@@ -10,8 +11,9 @@ the one with the largest likelihood,
     prod over columns of   stay               where the released category is the target's,
                            (1 - stay)/(k - 1) else,
 
-and is right with 1 / ties where his own is among the likeliest. That share is found by drawing the changes a few times,
-for a sample of targets; amounts are taken as drowned in noise, so that no noise brings the risk below it.
+and is right with 1 / ties where his own is among the likeliest. Where a category is missing it stays so. That share is
+found by drawing the changes a few times, for a sample of targets; amounts are taken as drowned in noise, so that no
+noise brings the risk below it.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 # Of what is tolerated: found by guessing alone; as much as is left is for what noise does not hide
 ROOM = 0.75
 STAYS = (0.8, 0.65, 0.5)  # chances to stay that are offered, the largest that is enough
+STAY = STAYS[0]  # the chance with which a draft begins
 # Of the changes, and records that are looked for: an error of 0.6% at most near the limit
 DRAWS, TARGETS = 4, 500
 SEED = 20_240_611  # any would do: these draws are no release
@@ -47,13 +50,14 @@ class RandomChange:
 
 @dataclass(frozen=True)
 class Clear:
-    """What of a table leaves in clear: `blocks` with their values, of `amounts` what is missing or coded in them.
+    """What of a table leaves in clear: `blocks` with their values, of `drawn` what is missing or coded in them.
 
-    `masked` has every column whose values leave changed; `floor` is what an intruder finds by all of it.
+    `drawn` are the columns that a mask draws anew, amounts and categories; `masked` has the totals that are recomputed
+    too; `floor` is what an intruder finds by all of it.
     """
 
     table: Table
-    amounts: tuple[str, ...]
+    drawn: tuple[str, ...]
     masked: tuple[str, ...]
     blocks: tuple[str, ...]
     floor: Risk
@@ -72,14 +76,14 @@ class Clear:
             self.known[name] = block_codes(self.table, self.table, (name,))[0]
         return self.known[name]
 
-    def alike(self, hidden: Sequence[str]) -> Ints:
-        """Number the combinations of all that leaves in clear beside some columns."""
+    def alike(self, hidden: Sequence[str], drawn: Sequence[str] = ()) -> Ints:
+        """Number the combinations of all that leaves in clear beside some columns; of `drawn` ones the gaps show."""
         from ..attacks.joint_codes import joint_codes
 
-        numbers = [self.codes(name) for name in self.blocks if name not in hidden]
+        numbers = [self.codes(name) for name in self.blocks if name not in (*hidden, *drawn)]
         numbers += [
             self.table.status(name).astype(np.int64)
-            for name in self.amounts
+            for name in (*self.drawn, *drawn)
             if name not in hidden and name in self.table.closed
         ]
         return joint_codes(((one, int(one.max(initial=0)) + 1) for one in numbers), len(self.table))
@@ -101,12 +105,12 @@ class Clear:
             return 0.0
 
     def with_gaps(self) -> dict[str, tuple[str, ...]]:
-        """Return the amounts that have gaps or codes, each with all amounts that have the same in the same records."""
-        return self._same_status([name for name in self.amounts if name in self.table.closed])
+        """Return the masked columns that have gaps or codes, each with all that have the same in the same records."""
+        return self._same_status([name for name in self.drawn if name in self.table.closed])
 
     def gap_bundles(self) -> list[tuple[str, ...]]:
         """Return all columns that have gaps or codes, those that leave in clear too, by the records that have them."""
-        able = {*self.amounts, *self.blocks}
+        able = {*self.drawn, *self.blocks}
         names = [name for name in self.table.schema.names if name in able and name in self.table.closed]
         return list(dict.fromkeys(self._same_status(names).values()))
 
@@ -120,7 +124,7 @@ def columns_to_drop(clear: Clear, alone: float, guessed: float) -> list[str]:
     """Return columns without which at most these shares are alone and guessed; none where that cannot be had.
 
     The fewest of two ways: categories that tell most first, or columns as the floor takes them away one after the
-    other, among these amounts whose gaps and codes tell records apart; then weights, and what has gaps.
+    other, among these masked columns whose gaps and codes tell records apart; then weights, and what has gaps.
     """
     floor, first = clear.floor.sure_floor, coarsest_first(clear)
     steps = [step["column"] for step in floor.steps.to_pylist()]
@@ -141,12 +145,12 @@ def coarsest_first(clear: Clear) -> list[str]:
 
 
 def _fewest(clear: Clear, order: list[str], alone: float, guessed: float) -> list[str]:
-    """Return as many columns of an order as are enough, by halving; none where all are not, or no amount is left.
+    """Return as many columns of an order as are enough, by halving; none where all are not, or nothing masked is left.
 
-    Amounts with gaps in the same records are one step, for one of them still shows what all do.
+    Masked columns with gaps in the same records are one step, for one of them still shows what all do.
     """
     gaps = clear.with_gaps()
-    able = [gaps.get(name, (name,)) for name in order if name in (*clear.blocks, *clear.amounts)]
+    able = [gaps.get(name, (name,)) for name in order if name in (*clear.blocks, *clear.drawn)]
     steps = list(dict.fromkeys(able))
 
     def chosen(count: int) -> list[str]:
@@ -160,7 +164,7 @@ def _fewest(clear: Clear, order: list[str], alone: float, guessed: float) -> lis
         few, enough = (
             (few, middle) if is_enough(clear, chosen(middle), alone, guessed) else (middle + 1, enough)
         )
-    return chosen(enough) if {*clear.amounts} - {*chosen(enough)} else []
+    return chosen(enough) if {*clear.drawn} - {*chosen(enough)} else []
 
 
 def is_enough(clear: Clear, dropped: Sequence[str], alone: float, guessed: float) -> bool:
@@ -182,7 +186,7 @@ def random_change(clear: Clear, columns: Sequence[str], guessed: float) -> Rando
 def found_by_likelihood(clear: Clear, columns: Sequence[str], stay: float) -> float:
     """Return the share of targets that who knows the chances finds by categories alone, amounts being drowned."""
     rng = np.random.default_rng(SEED)
-    rest = clear.alike(columns)
+    rest = clear.alike((), columns)
     codes = np.column_stack([clear.codes(name) for name in columns])
     counts = np.array([max(len(clear.table.schema[name].categories), 2) for name in columns])
     weights = np.log(stay * (counts - 1) / (1 - stay))

@@ -7,8 +7,7 @@ import pickle
 import pytest
 
 from maskwell.analysis.corrections.noise_moments import noised_columns
-from maskwell.errors import NoMoments
-from maskwell.errors import BadPlan
+from maskwell.errors import BadPlan, NoMoments
 from maskwell.masks import IndependentNoise
 
 from .corrections_cases import make_table, released
