@@ -166,7 +166,8 @@ def _joined_leaks(case: MaskingSetting, joined: Joined, risk: Risk) -> tuple[str
     assert case.earlier is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
-        found = joined_failures(joined, case.earlier, risk, case.plan.audit.limits)
+        limits, not_known = case.plan.audit.limits, case.plan.targets.not_known
+        found = joined_failures(joined, case.earlier, risk, limits, not_known)
     return tuple(
         f"joined with the earlier release, the audit's check {one.check!r} fails: {one.said}; leave out columns that "
         f"this release adds, or leave those as they were that it had"
@@ -278,6 +279,7 @@ def audit_masking(
             largest=own.largest,
             left_out=left_out,
             progress=progress,
+            not_known=case.plan.targets.not_known,
         )
 
 
