@@ -62,6 +62,20 @@ def test_he_finds_what_brute_force_finds():
     assert expects.rate > 1.3 * law.rate
 
 
+def test_texts_count_as_categories_of_their_values():
+    masking = masked(2.0)
+    words = {name: Column(name, "text", frozenset({"sensitive"})) for name in UNKNOWN}
+    table = masking.truth
+    texts = Table(table.schema.changed(words), table.data)
+    own = mw.apply(mw.IndependentNoise(KNOWN, variance_ratio=1.0), texts, seed=2)
+    assert unknown_columns(own, KNOWN) == list(UNKNOWN)
+    plan = mw.BayesIntruder(fields=KNOWN)
+    found, expected = (predicting_risk(plan, one, KNOWN, KNOWN) for one in (own, masking))
+    assert found is not None
+    assert expected is not None
+    assert found.rate == pytest.approx(expected.rate)
+
+
 def test_columns_that_follow_nothing_known_tell_nothing():
     masking = masked(0.0)
     assert variates(masking, list(UNKNOWN), list(KNOWN)).names == ()

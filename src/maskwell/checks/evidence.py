@@ -77,7 +77,13 @@ class Evidence:
             for column in self.masking.masked.schema.columns
             if column.name in self.masking.truth.schema
         ]
-        told = [column for column in shared if column.kind != "text" and not column.roles & {"id", "group"}]
+        truth, masked = self.masking.truth, self.masking.masked
+        told = [
+            column
+            for column in shared
+            if not column.roles & {"id", "group"}
+            and (column.kind != "text" or truth.has_classes(column.name) or masked.has_classes(column.name))
+        ]
         return {column.name for column in told if not self._is_same(column.name)}
 
     def _is_same(self, name: str) -> bool:
@@ -147,7 +153,7 @@ class Evidence:
         return self._values("true", name)
 
     def released(self, name: str) -> Floats:
-        """Return the released values of a column, swaps and all, in the truth's order."""
+        """Return the released values of a column (numbers of texts), swaps and all, in the truth's order."""
         return self._values("released", name)
 
     def noised(self, name: str) -> Floats:
@@ -155,7 +161,9 @@ class Evidence:
         return self._values("noised", name)
 
     def _values(self, which: str, name: str) -> Floats:
-        return self.lately(f"{which} {name}", lambda: self._released_rows(self._table(which).floats(name)))
+        return self.lately(
+            f"{which} {name}", lambda: self._released_rows(self._table(which).class_codes(name))
+        )
 
     def _released_rows(self, values: Floats) -> Floats:
         """Return the values of the released records; those of all are not copied."""

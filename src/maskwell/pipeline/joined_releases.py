@@ -26,7 +26,7 @@ parts left in different releases, outer records) the audit's own checks see, whi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -242,7 +242,9 @@ def _tells_more(
     One that only adds noise tells nothing beside it, however much more the earlier one told.
     """
     for column in masking.release.table.schema.columns:
-        if not column.may_be_known or column.name in not_known or column.kind == "text":
+        if not column.may_be_known or column.name in not_known:
+            continue
+        if not _is_compared(column, masking.release.table):
             continue
         if column.name not in earlier.release.table.schema:
             return True
@@ -311,7 +313,9 @@ def _groups(past: Masking, not_known: Collection[str]) -> Iterator[tuple[str, ..
     totals = {total for total, _ in past.card.recomputed}
 
     def counts(column: Column) -> bool:
-        if column.name in totals or column.drop or column.kind == "text" or column.roles & {"id", "group"}:
+        if column.name in totals or column.drop or column.roles & {"id", "group"}:
+            return False
+        if not _is_compared(column, past.release.table):
             return False
         return column.name in past.card.masked or (column.may_be_known and column.name not in not_known)
 
@@ -347,22 +351,42 @@ class _Cell:
 
     @classmethod
     def of(cls, name: str, masking: Masking, past: Masking, rows: Integers, where: Integers) -> _Cell:
-        before = (past.truth, past.unswapped)
-        values = tuple(table.floats(name)[where] for table in before)
+        before, now = (past.truth, past.unswapped), (masking.truth, masking.unswapped)
+        is_released = name in masking.release.table.schema
+        columns = (past.truth.schema[name], past.masked.schema[name])
+        columns, every = _common_codes(name, columns, (*before, *(now if is_released else ())))
+        values = tuple(one[where] for one in every[:2])
         status = tuple(table.status(name)[where] for table in before)
         tells, repeats = np.ones(len(rows), bool), np.zeros(len(rows), bool)
-        if name in masking.release.table.schema:
+        if is_released:
             same = [
-                _same(table.floats(name)[rows], table.status(name)[rows], value, closed)
-                for table, value, closed in zip(
-                    (masking.truth, masking.unswapped), values, status, strict=True
-                )
+                _same(own[rows], table.status(name)[rows], value, closed)
+                for own, table, value, closed in zip(every[2:], now, values, status, strict=True)
             ]
             is_masked = name in masking.card.masked
             tells = ~same[1] if is_masked else ~same[0]
             repeats = same[0] & ~same[1] & is_masked & _same_draws(name, masking, past, rows, where)
-        columns = (past.truth.schema[name], past.masked.schema[name])
         return cls(name, columns, (values[0], values[1]), (status[0], status[1]), tells, repeats)
+
+
+def _is_compared(column: Column, table: Table) -> bool:
+    """Whether a column's cells are held against others: numbers, categories, and texts whose values repeat."""
+    return column.is_number or table.has_classes(column.name)
+
+
+def _common_codes(
+    name: str, columns: tuple[Column, Column], tables: Sequence[Table]
+) -> tuple[tuple[Column, Column], list[Floats]]:
+    """Return a column's values in some tables; of a text its codes as a category of all of them."""
+    if all(table.schema[name].kind != "text" for table in tables):
+        return columns, [table.floats(name) for table in tables]
+    import pyarrow as pa
+
+    arrays = [table.array(name).cast(pa.string()) for table in tables]
+    texts = sorted(pa.concat_arrays(arrays).unique().drop_null().to_pylist())
+    whole = replace(columns[0], kind="category", categories=tuple(texts))
+    coded = [replace(table, schema=table.schema.changed({name: whole})).floats(name) for table in tables]
+    return (whole, whole), coded
 
 
 def _same_draws(name: str, masking: Masking, past: Masking, rows: Integers, where: Integers) -> Bools:
@@ -450,13 +474,13 @@ def _alike_rows(
         for name in now.names
         if name in before.schema
         and not now.schema[name].roles & {"id", "group"}
-        and now.schema[name].kind != "text"
+        and _is_compared(now.schema[name], now)
     ]
     agrees, is_nested = np.zeros((len(rows), len(both)), bool), np.zeros(len(rows), bool)
     shown = np.zeros((len(rows), len(both)), np.int64)
     for j, name in enumerate(both):
         cell = _Cell.of(name, masking, earlier, rows, where)
-        values, status = masking.unswapped.floats(name)[rows], masking.unswapped.status(name)[rows]
+        values, status = masking.unswapped.class_codes(name)[rows], masking.unswapped.status(name)[rows]
         agrees[:, j] = _same(values, status, cell.values[1], cell.status[1])
         is_nested |= cell.repeats & (name in earlier.card.masked)
         looks = np.column_stack([np.nan_to_num(values, nan=0.0), status.astype(np.float64)])

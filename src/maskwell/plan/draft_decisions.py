@@ -407,7 +407,8 @@ def _on_groups(table: Table) -> list[Question]:
     for name, share in codes_for_none(table).items():
         taken = f"{name}: one value holds {share:.1%} of the records: taken for a code for none, and not for a group"
         questions.append(Question(None, taken, "A group? Then see to it that nothing that leaves tells it"))
-    clear = [c.name for c in schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")]
+    left = [c for c in schema.columns if not c.drop]
+    clear = [c.name for c in left if "weight" in c.roles or table.has_classes(c.name)]
     for one in (found for found in sure_reassemblies(table, clear) if not found.leaves):
         taken = (
             f"{', '.join(one.columns)}: put {one.together:,} of {one.groups:,} groups by {one.column} together "
