@@ -83,7 +83,7 @@ def test_joined_rows_are_found_as_by_brute_force(two):
 
 def test_texts_join_as_categories_of_their_values_do(two):
     """A text of the earlier release alone is known beside, and the same text again tells nothing more."""
-    before, now, table = two
+    before, now, _ = two
 
     def in_words(one: mw.Table) -> mw.Table:
         plain = {name: replace(one.schema[name], kind="text", categories=()) for name in ("f", "g")}

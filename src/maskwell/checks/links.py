@@ -327,7 +327,7 @@ def _informed_plans(evidence: Evidence) -> dict[str, Any]:
     elif _fields(evidence):
         plans = {f"nearest by {distance}": _nearest(evidence, distance) for distance in INFORMED}
     likeliest = _on_clear(BayesIntruder(kernel="forward"), evidence)
-    if _is_quick(evidence, given=evidence.risks is not None):
+    if is_quick(evidence, given=evidence.risks is not None):
         plans[LAW] = _on_clear(BayesIntruder(), evidence)
     elif not plans or not _law_has_rectangles(evidence):
         plans[LIKELIEST] = likeliest
@@ -358,7 +358,7 @@ def _fields(evidence: Evidence) -> tuple[str, ...]:
     return tuple(name for name in evidence.numbers if name not in sums)
 
 
-def _is_quick(evidence: Evidence, *, given: bool) -> bool:
+def is_quick(evidence: Evidence, *, given: bool) -> bool:
     """Whether the Bayes intruder takes about a second, or some where given attacks are to be held against him."""
     most = MANY_PAIRS if given or _has_swaps(evidence) else FEW_PAIRS
     if _law_has_rectangles(evidence):
@@ -418,7 +418,7 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer |
         return None
     at = 1 - OUTER_SHARE * (np.arange(count) + 0.5) / count
     chosen = ranked[np.ceil(at * len(ranked) - 1e-9).astype(np.int64) - 1]
-    slow = isinstance(plan, BayesIntruder) and not _is_quick(evidence, given=False)
+    slow = isinstance(plan, BayesIntruder) and not is_quick(evidence, given=False)
     if slow and _fields(evidence) and not _has_swaps(evidence):
         plan = replace(_nearest(evidence, "posterior"), match_blocks=plan.match_blocks)
     changes: dict[str, Any] = {"targets": RecordSet(tuple(np.unique(chosen).tolist())), "assignment": "best"}
