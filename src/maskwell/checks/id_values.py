@@ -8,8 +8,9 @@ what leaves of the same records (ranks, their squares, categories), the partial 
 
 (Frisch and Waugh 1933, of ranks), is held against six standard errors; signs without an order by the F test of their
 levels, at the same probability. An id with the code of a region, or by the order of released values, tells nothing that
-is not there beside it: R takes it away, and what is found is confirmed inside the cells of the clear categories with
-which the reading goes. Called by `clear_records` for ids of files masked elsewhere and columns that the truth has not.
+is not there beside it: R takes it away, and what is found is confirmed inside the cells of what leaves (categories, and
+parts of numbers) with which the reading goes. Called by `clear_records` for ids of files masked elsewhere and columns
+that the truth has not.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ LARGE, LARGE_CODES, FEW = (
     0.05,
     50,
 )  # shares of true and of code levels, and records: tables are then not sparse
-MOST_CELLS = 0.2  # of the records: cells inside which what is found is confirmed
+MOST_CELLS = 0.3  # of the records: cells inside which what is found is confirmed
 NOTHING_LEFT = 1e-6  # of a variance: what leaves tells the column
 
 Bools = npt.NDArray[np.bool_]
@@ -70,7 +71,7 @@ def followed_values(evidence: Evidence) -> dict[str, FollowedValue]:
         return {}
     where = np.argsort(evidence.masking.order)[picked]
     labels, values = _true_values(evidence, picked)
-    leaving = _leaving(evidence, picked, names)
+    leaving = _leaving_columns(evidence, picked, names)
     found = dict[str, FollowedValue]()
     for name in names if labels else ():
         codes = code_texts(evidence.masking.release.table, name, where)
@@ -95,7 +96,7 @@ def _code_columns(evidence: Evidence) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class LeavingColumns:
-    """What leaves of some records: ranks, squares and indicators, and the codes of each category in clear."""
+    """What leaves of some records: ranks, squares and indicators, and the classes of each column."""
 
     design: Floats
     classes: tuple[Integers, ...]
@@ -113,7 +114,7 @@ class LeavingColumns:
         return np.asarray(vectors[:, sizes > 1e-9 * max(float(sizes[0]), 1e-300)])
 
 
-def _leaving(evidence: Evidence, picked: Integers, codes: Sequence[str]) -> LeavingColumns:
+def _leaving_columns(evidence: Evidence, picked: Integers, codes: Sequence[str]) -> LeavingColumns:
     table = evidence.masking.release.table
     numbers, parts, classes = [np.ones((len(picked), 1))], list[Floats](), list[Integers]()
     for column in table.schema.columns:
@@ -124,9 +125,10 @@ def _leaving(evidence: Evidence, picked: Integers, codes: Sequence[str]) -> Leav
         values = evidence.released(column.name)[picked]
         if column.is_number:
             numbers.append(_scores(values))
+            classes.append(_parts(values))
             continue
         levels, own, counts = np.unique(values, return_inverse=True, return_counts=True)
-        if column.name in evidence.clear and len(levels) > 1:
+        if len(levels) > 1:
             classes.append(own.ravel().astype(np.int64))
         large = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
         large = large[counts[large] >= IN_LEVEL]
@@ -143,9 +145,15 @@ def _parts_of_number(evidence: Evidence, name: str, picked: Integers) -> Floats:
     ):
         return np.zeros((len(picked), 0))
     values = evidence.released(name)[picked]
-    parts = int(np.clip(len(picked) // FEW, 2, MOST_LEVELS))
-    places = np.floor((_ranks(values) + 1) / 2 * parts).astype(np.int64)
+    places = _parts(values)
     return np.column_stack([(places[:, None] == np.unique(places)).astype(np.float64), _scores(values)])
+
+
+def _parts(values: Floats) -> Integers:
+    """Number parts of about equal counts of a number, and where there is none."""
+    parts = int(np.clip(len(values) // FEW, 2, MOST_LEVELS))
+    places = np.floor((_ranks(values) + 1) / 2 * parts).astype(np.int64)
+    return np.where(np.isnan(values), parts, places)
 
 
 def _scores(values: Floats) -> Floats:
@@ -188,7 +196,7 @@ def followed_value(
     """Return which of some columns codes follow most closely; nothing where chance, or what leaves, explains it."""
     best: FollowedValue | None = None
     basis = leaving.basis()
-    targets = _left(values, basis)
+    targets = _residuals(values, basis)
     for reading, numbers, is_ordered in code_readings(codes):
         tried = [_ranks(numbers)[:, None]] if is_ordered else []
         tried += [levels] if (levels := _levels(numbers)).shape[1] else []
@@ -197,13 +205,13 @@ def followed_value(
             place = int(np.argmax(sizes))
             if sizes[place] <= max(LEAST, best.size if best else 0.0):
                 continue
-            inside = _confirmed(numbers, columns, values[:, place], leaving)
+            inside = _correlation_inside(numbers, columns, values[:, place], leaving)
             if inside > LEAST:
                 best = FollowedValue(labels[place], reading, float(sizes[place]))
     return best
 
 
-def _left(columns: Floats, basis: Floats) -> Floats:
+def _residuals(columns: Floats, basis: Floats) -> Floats:
     """Return what is left of columns beside others, NaN where next to nothing is."""
     centred = columns - columns.mean(axis=0)
     left = centred - basis @ (basis.T @ centred)
@@ -211,13 +219,13 @@ def _left(columns: Floats, basis: Floats) -> Floats:
     return np.where((left**2).sum(axis=0) > NOTHING_LEFT * np.maximum(whole, 1e-300), left, np.nan)
 
 
-def _correlations(columns: Floats, targets: Floats, basis: Floats) -> Floats:
-    """Return the multiple correlation of some columns with each target beside a basis; 0 where chance gives it."""
+def _correlations(columns: Floats, targets: Floats, basis: Floats, cells: int = 0) -> Floats:
+    """Return the multiple correlation of columns with each target beside others (in cells); 0 where by chance."""
     from scipy.special import fdtrc, ndtr
 
-    left = _left(columns, basis)
+    left = _residuals(columns, basis)
     left = left[:, ~np.isnan(left).any(axis=0)]
-    free = len(columns) - basis.shape[1] - left.shape[1] - 1
+    free = len(columns) - basis.shape[1] - left.shape[1] - cells - 1
     if not left.shape[1] or free < LEAST_FREE:
         return np.zeros(targets.shape[1])
     own = np.linalg.qr(left)[0]
@@ -238,33 +246,40 @@ def _levels(numbers: Floats) -> Floats:
     large = levels[counts >= max(LARGE_CODES * len(numbers), FEW)]
     if len(large) == len(levels):
         large = large[1:]
-    return (numbers[:, None] == large).astype(np.float64)
+    return np.asarray((numbers[:, None] == large).astype(np.float64), dtype=np.float64)
 
 
-def _confirmed(numbers: Floats, columns: Floats, target: Floats, leaving: LeavingColumns) -> float:
-    """Return the correlation inside cells of the clear categories with which a reading goes, those that do most."""
-    ranks = _ranks(numbers)
-    told = [_between(ranks, codes) for codes in leaving.classes]
-    cells = np.zeros(len(numbers), np.int64)
-    for place in np.argsort(told)[::-1].tolist():
-        if told[place] <= SURE**2 * (leaving.classes[place].max() + 1) / len(ranks):
-            break
-        finer = np.unique(cells_of([cells, leaving.classes[place]]), return_inverse=True)[1].ravel()
-        if finer.max() + 1 > MOST_CELLS * len(ranks):
-            break
-        cells = finer
+def _correlation_inside(numbers: Floats, columns: Floats, target: Floats, leaving: LeavingColumns) -> float:
+    """Return the correlation inside cells of what leaves, of those columns with which a reading goes."""
+    cells = _cells_of_reading(_ranks(numbers), leaving.classes)
     if not cells.any():
         return 1.0
     basis = leaving.basis(cells)
-    targets = _left(_inside(target[:, None], cells), basis)
-    return float(_correlations(_inside(columns, cells), targets, basis)[0])
+    targets = _residuals(_inside(target[:, None], cells), basis)
+    return float(_correlations(_inside(columns, cells), targets, basis, int(cells.max()))[0])
 
 
-def _between(values: Floats, codes: Integers) -> float:
-    """Return the share of a variance between classes."""
-    inside = _inside(values[:, None], codes)
-    whole = float(((values - values.mean()) ** 2).sum())
-    return 1 - float((inside**2).sum()) / whole if whole > 0 else 0.0
+def _cells_of_reading(ranks: Floats, classes: Sequence[Integers]) -> Integers:
+    """Number the cells of those classes that part a reading beyond chance, one after the other, the best first."""
+    cells, able, left = (
+        np.zeros(len(ranks), np.int64),
+        [*classes],
+        _within(ranks, np.zeros(len(ranks), np.int64)),
+    )
+    while able and left > 0:
+        finer = [np.unique(cells_of([cells, one]), return_inverse=True)[1].ravel() for one in able]
+        sums = [_within(ranks, one) if one.max() < MOST_CELLS * len(ranks) else left for one in finer]
+        best = int(np.argmin(sums))
+        if left - sums[best] <= SURE**2 * (finer[best].max() - cells.max()) / len(ranks) * left:
+            break
+        cells, left = finer[best], sums[best]
+        able.pop(best)
+    return cells
+
+
+def _within(values: Floats, cells: Integers) -> float:
+    """Return the sum of squares inside cells."""
+    return float((_inside(values[:, None], cells) ** 2).sum())
 
 
 def _inside(columns: Floats, cells: Integers) -> Floats:

@@ -383,7 +383,7 @@ def _common_codes(
     import pyarrow as pa
 
     arrays = [table.array(name).cast(pa.string()) for table in tables]
-    texts = sorted(pa.concat_arrays(arrays).unique().drop_null().to_pylist())
+    texts = sorted(map(str, pa.concat_arrays(arrays).unique().drop_null().to_pylist()))
     whole = replace(columns[0], kind="category", categories=tuple(texts))
     coded = [replace(table, schema=table.schema.changed({name: whole})).floats(name) for table in tables]
     return (whole, whole), coded
