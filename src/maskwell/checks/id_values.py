@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..table import Floats
-from .clear_columns import cells_of
+from .clear_columns import MOST_CROSSED, cells_of
 from .computed_ids import code_texts
 from .evidence import Evidence
 from .id_readings import FEWEST, Integers, readings, without_frame
@@ -261,11 +261,8 @@ def _correlation_inside(numbers: Floats, columns: Floats, target: Floats, leavin
 
 def _cells_of_reading(ranks: Floats, classes: Sequence[Integers]) -> Integers:
     """Number the cells of those classes that part a reading beyond chance, one after the other, the best first."""
-    cells, able, left = (
-        np.zeros(len(ranks), np.int64),
-        [*classes],
-        _within(ranks, np.zeros(len(ranks), np.int64)),
-    )
+    cells = np.zeros(len(ranks), np.int64)
+    left, able = _within(ranks, cells), sorted(classes, key=lambda one: _within(ranks, one))[:MOST_CROSSED]
     while able and left > 0:
         finer = [np.unique(cells_of([cells, one]), return_inverse=True)[1].ravel() for one in able]
         sums = [_within(ranks, one) if one.max() < MOST_CELLS * len(ranks) else left for one in finer]
