@@ -120,6 +120,43 @@ class Table:
         """Return one column of amounts or category codes, NaN unless open; not to be written to."""
         return self._floats(self.schema[name])
 
+    def class_codes(self, name: str) -> Floats:
+        """Return one column as numbers, whatever its kind: `floats`, or of a text the place of each of its values.
+
+        Places are those among its different values, by the alphabet; NaN unless open.
+        """
+        column = self.schema[name]
+        return self._text_places(name) if column.kind == "text" else self._floats(column)
+
+    def has_classes(self, name: str) -> bool:
+        """Whether a column parts the records as a category does: it is one, or a text whose values repeat.
+
+        A text counts where its values are shared by two records on average, as where a draft takes it for a category;
+        ids and groups do not.
+        """
+        import pyarrow.compute as pc
+
+        column = self.schema[name]
+        if column.kind != "text" or column.roles & {"id", "group"}:
+            return column.kind == "category"
+        array = self.array(name)
+        different: Any = pc.count_distinct(array)
+        return 0 < 2 * int(different.as_py()) <= len(array) - array.null_count
+
+    def _text_places(self, name: str) -> Floats:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        encoded: Any = self.array(name).dictionary_encode()
+        texts = encoded.dictionary.to_pylist()
+        place = np.empty(len(texts))
+        place[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+        indices = to_numpy(pc.cast(encoded.indices, pa.float64()))
+        out = np.full(len(indices), np.nan)
+        known = ~np.isnan(indices)
+        out[known] = place[indices[known].astype(np.int64)]
+        return out
+
     def _floats(self, column: Column) -> Floats:
         if column.kind == "text":
             raise BadPlan(f"column {column.name!r} is text, not a number or a category")

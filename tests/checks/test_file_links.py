@@ -412,3 +412,54 @@ def test_in_blocks_too_large_for_the_best_intruder_categories_are_not_forgotten(
     assert weak.rate < 0.05
     assert found.figure > 0.3
     assert found.verdict == "fail"
+
+
+def in_classes(values: np.ndarray, roles: frozenset[str] = frozenset()) -> Table:
+    """Two amounts beside three categories that leave in clear."""
+    rng = np.random.default_rng(5)
+    names, levels = ("grade", "job", "proof"), tuple("abcd")
+    columns = (
+        *(Column(name, "category", roles, categories=levels) for name in names),
+        *(Column(name, "continuous", frozenset({"key"}), unit=0.001) for name in AMOUNTS[:2]),
+    )
+    codes = {name: np.array(levels)[rng.integers(0, 4, len(values))] for name in names}
+    frame = pa.table({**codes, **{name: values[:, j] for j, name in enumerate(AMOUNTS[:2])}})
+    return Table.from_frame(frame, Schema(columns))
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        IndependentNoise(AMOUNTS[:2], variance_ratio=0.5),
+        Chain((RankSwap(("A",), window_ratio=0.3), RankSwap(("B",), window_ratio=0.3))),
+    ],
+)
+def test_own_intruders_rely_on_all_that_leaves_in_clear_whatever_its_roles(
+    mask: IndependentNoise | Chain,
+) -> None:
+    """A plan that names a weak intruder changes nothing for the strong one: he matches within what may be known."""
+    values = np.round(np.random.default_rng(6).standard_normal((1_200, 2)), 3)
+    figures = {}
+    for roles in (frozenset[str](), frozenset({"block"})):
+        masking = apply(mask, in_classes(values, roles), key=KEY)
+        given = Risks({"nearest": attack(NearestRecord(), masking)})
+        figures[roles] = [
+            made(name, masking, risks).figure
+            for name in ("informed links", "outer links")
+            for risks in (None, given)
+        ]
+        assert min(figures[roles][:2]) > 0.3
+    assert figures[frozenset()] == pytest.approx(figures[frozenset({"block"})])
+
+
+def test_own_intruders_do_not_rely_on_what_a_plan_calls_known_to_nobody() -> None:
+    masking = apply(
+        IndependentNoise(AMOUNTS[:2], variance_ratio=0.5),
+        in_classes(np.round(np.random.default_rng(6).standard_normal((1_200, 2)), 3)),
+        key=KEY,
+    )
+    check = next(check for check in CHECKS if check.name == "informed links")
+    risks = Risks({"nearest": attack(NearestRecord(), masking)})
+    unknown = {"grade": "kept in house", "job": "kept in house", "proof": "kept in house"}
+    every, nobody = (check.made(Evidence(masking, risks, not_known=one)).figure for one in ({}, unknown))
+    assert nobody < 0.2 * every

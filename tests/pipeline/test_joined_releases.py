@@ -81,6 +81,25 @@ def test_joined_rows_are_found_as_by_brute_force(two):
     assert own > 1.5 * base.rate
 
 
+def test_texts_join_as_categories_of_their_values_do(two):
+    """A text of the earlier release alone is known beside, and the same text again tells nothing more."""
+    before, now, _ = two
+
+    def in_words(one: mw.Table) -> mw.Table:
+        plain = {name: replace(one.schema[name], kind="text", categories=()) for name in ("f", "g")}
+        return replace(one, schema=one.schema.changed(plain))
+
+    first = masked(in_words(people("ab", "f")), "ab")
+    second = masked(in_words(people("bcd", "g")), "bcd", first)
+    joined = joined_releases(second, first)
+    assert joined.added() == ("a", "f")
+    as_categories = joined_risk(INTRUDER, joined_releases(now, before), mw.attack(INTRUDER, now))
+    as_texts = joined_risk(INTRUDER, joined, mw.attack(INTRUDER, second))
+    assert as_texts.rate == pytest.approx(as_categories.rate)
+    again = masked(in_words(people("ab", "f")), "ab", first)
+    assert joined_releases(again, first).added() == ()
+
+
 def test_the_same_columns_again_tell_nothing_more():
     table = people("ab", "f")
     before = masked(table, "ab")

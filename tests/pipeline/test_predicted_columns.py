@@ -63,6 +63,20 @@ def test_he_finds_what_brute_force_finds():
     assert expects.rate > 1.3 * law.rate
 
 
+def test_texts_count_as_categories_of_their_values():
+    masking = masked(2.0)
+    words = {name: Column(name, "text", frozenset({"sensitive"})) for name in UNKNOWN}
+    table = masking.truth
+    texts = Table(table.schema.changed(words), table.data)
+    own = mw.apply(mw.IndependentNoise(KNOWN, variance_ratio=1.0), texts, seed=2)
+    assert unknown_columns(own, KNOWN) == list(UNKNOWN)
+    plan = mw.BayesIntruder(fields=KNOWN)
+    found, expected = (predicting_risk(plan, one, KNOWN, KNOWN) for one in (own, masking))
+    assert found is not None
+    assert expected is not None
+    assert found.rate == pytest.approx(expected.rate)
+
+
 def test_columns_that_follow_nothing_known_tell_nothing():
     masking = masked(0.0)
     assert variates(masking, list(UNKNOWN), list(KNOWN)).names == ()
@@ -136,3 +150,51 @@ def test_a_release_is_refused_by_what_he_finds_or_says_it(tmp_path: Path, tolera
     said = [one for one in (*outcome.reasons, *texts(outcome.notes)) if "go with what he knows" in one]
     assert len(said) == 1
     assert any(said[0] == one for one in outcome.reasons) is not passes
+
+
+WEAKER = """
+[input]
+file = "people.parquet"
+schema = "people.toml"
+
+{masks}
+[[intruders]]
+name = "nearest record"
+attack = "NearestRecord"
+
+[tolerance]
+max_rate = {tolerated}
+
+[output]
+release = "out"
+private = "inside"
+"""
+NOISE = '[[masks]]\nmask = "IndependentNoise"\ncolumns = "role: key"\nvariance_ratio = 1.0\n'
+SWAPS = "".join(
+    f'[[masks]]\nmask = "RankSwap"\ncolumns = ["{name}"]\nwindow_ratio = 0.25\n' for name in KNOWN
+)
+
+
+def verdict_of(folder: Path, plan: str) -> mw.pipeline.Outcome:
+    table = people(0.8)
+    mw.write(table, folder / "people.parquet")
+    (folder / "people.toml").write_text(table.schema.to_toml())
+    (folder / "plan.toml").write_text(plan)
+    return mw.release(ReleasePlan.read(folder / "plan.toml"), seed=3, study=True, advise=False)
+
+
+@pytest.mark.parametrize("masks", [NOISE, SWAPS], ids=["noise", "rank swaps"])
+@pytest.mark.parametrize("tolerated", [0.012, 0.2])
+def test_where_only_weaker_intruders_are_held_he_is_tried_all_the_same(
+    tmp_path: Path, tolerated: float, masks: str
+):
+    outcome = verdict_of(tmp_path, WEAKER.format(tolerated=tolerated, masks=masks))
+    (said,) = (one for one in (*outcome.not_judged, *outcome.notes) if "go with what he knows" in one)
+    assert (said in outcome.not_judged) is (tolerated < 0.1)
+    assert not any("go with what he knows" in one for one in outcome.reasons)
+
+
+def test_where_he_takes_long_it_is_said_that_he_is_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("maskwell.checks.links.MANY_PAIRS", 0)
+    outcome = verdict_of(tmp_path, WEAKER.format(tolerated=0.2, masks=NOISE))
+    assert any(one.startswith("not tried, who knows the law, and how A, B, D go") for one in outcome.notes)

@@ -38,7 +38,7 @@ def predicted_columns(table: Table, columns: Sequence[str], known: Sequence[str]
     numbers = {name: _impute_mean(table, name)[rows] for name in known if table.schema[name].is_number}
     found: dict[str, str] = {}
     for name in columns if numbers and len(rows) > 2 * LEAST_IN_CLASS else ():
-        if table.schema[name].kind == "text":
+        if not (table.schema[name].is_number or table.has_classes(name)):
             continue
         codes = _codes(table, name)[rows]
         shares = {by: told_share(codes, x) for by, x in (*numbers.items(), *_together(codes, numbers))}
@@ -90,7 +90,7 @@ def _impute_mean(table: Table, name: str) -> Floats:
 
 def _codes(table: Table, name: str) -> Codes:
     """Number the values of a column, in tenths where there are many; what is not open is a value of its own."""
-    values, status = table.floats(name), table.status(name)
+    values, status = table.class_codes(name), table.status(name)
     is_open = (status == OPEN) & ~np.isnan(values)
     codes = np.zeros(len(values), np.int64)
     if is_open.any():

@@ -89,7 +89,7 @@ def _levels(evidence: Evidence, clear: list[str], sample: Any) -> dict[str, Inte
     levels: dict[str, Integers] = {}
     for name in clear:
         values, codes = np.unique(evidence.released(name)[sample], return_inverse=True)
-        is_category = evidence.masking.masked.schema[name].kind == "category"
+        is_category = not evidence.masking.masked.schema[name].is_number
         if 1 < len(values) <= (len(sample) / FEWEST_IN_LEVEL if is_category else MOST_LEVELS):
             levels[name] = codes.ravel()
     fewest = sorted(levels, key=lambda name: int(levels[name].max()))[:MOST_CROSSED]
@@ -122,10 +122,11 @@ def _left_by_cells(cells: Integers, rest: Floats) -> float:
 
 
 def predictors(evidence: Evidence) -> Iterator[str]:
-    """Return the columns in clear that may tell of masked ones: no texts, no groups."""
-    schema = evidence.masking.masked.schema
+    """Return the columns in clear that may tell of masked ones: no groups, and of texts those whose values repeat."""
+    masked = evidence.masking.masked
     for name in evidence.clear:
-        if schema[name].kind != "text" and "group" not in schema[name].roles:
+        column = masked.schema[name]
+        if "group" not in column.roles and (column.is_number or masked.has_classes(name)):
             yield name
 
 
@@ -134,7 +135,7 @@ def _features(evidence: Evidence, name: str, sample: Any, bent: bool) -> Floats:
     values = evidence.released(name)[sample]
     known = ~np.isnan(values)
     closed = [] if known.all() else [(~known).astype(np.float64)]
-    if evidence.masking.masked.schema[name].kind == "category":
+    if not evidence.masking.masked.schema[name].is_number:
         levels, counts = np.unique(values[known], return_counts=True)
         large = levels[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
         large = large[np.sort(-counts)[: len(large)] <= -FEWEST_IN_LEVEL]

@@ -18,6 +18,7 @@ from ..schema import Column
 from ..table import Table
 from .computed_ids import computed_columns
 from .evidence import Evidence
+from .id_values import followed_values
 from .protocol import CheckFigure
 
 NEARLY = 0.9  # of the values that are there: a column with more different ones is an id in disguise
@@ -63,7 +64,10 @@ def _fingerprints(evidence: Evidence) -> tuple[Risk | None, str]:
 
 
 def id_like_columns(evidence: Evidence) -> CheckFigure:
-    """Count the columns in clear that are ids in disguise, released ids that are the old ones or computed from them."""
+    """Count the columns in clear that are ids in disguise, and released ids that are the old ones or follow the truth.
+
+    That is, computed from old ids or places, or going with true values.
+    """
     table, masking = evidence.masking.release.table, evidence.masking
     shares = {
         column.name: share
@@ -73,6 +77,9 @@ def id_like_columns(evidence: Evidence) -> CheckFigure:
     if (same := _same_ids(evidence)) > SAME_IDS:
         shares[str(masking.truth.schema.id_column)] = same
     computed = {name: one for name, one in computed_columns(evidence).items() if name not in shares}
+    followed = {
+        name: one for name, one in followed_values(evidence).items() if name not in {*shares, *computed}
+    }
     listed = ", ".join(shares)
     said = []
     if shares:
@@ -85,10 +92,12 @@ def id_like_columns(evidence: Evidence) -> CheckFigure:
         f"{name} is computed: {one.how} ({one.share:.1%}), so that who has the true file has the links"
         for name, one in computed.items()
     ]
+    said += [f"{name} tells a value: {one}" for name, one in followed.items()]
     shares |= {name: one.share for name, one in computed.items()}
+    shares |= {name: one.size for name, one in followed.items()}
     none = (
         "no column in clear has a value of its own for nearly every record, no old id is left, and of the relations "
-        "that were tried none leads from old ids or places to new ones"
+        "that were tried none leads from old ids, places or true values to new ones"
     )
     return CheckFigure(float(len(shares)), "; ".join(said) or none, ", ".join(shares), shares)
 

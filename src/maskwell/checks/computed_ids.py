@@ -41,7 +41,7 @@ def computed_columns(evidence: Evidence) -> dict[str, Relation]:
     sources = _sources(evidence, evidence.masking.order[where])
     table, found = evidence.masking.release.table, dict[str, Relation]()
     for name in _coded_columns(evidence):
-        codes, following = _texts(table, name, where), _texts(table, name, run)
+        codes, following = code_texts(table, name, where), code_texts(table, name, run)
         if len(set(codes) - {""}) > NEARLY * len(codes):
             is_id = "id" in table.schema[name].roles
             lists = _lists_of(evidence, name, by_file[:MOST_ORDERED])
@@ -62,7 +62,7 @@ def _sources(evidence: Evidence, rows: Any) -> dict[str, list[str]]:
 
 def _lists_of(evidence: Evidence, name: str, by_file: Any) -> dict[str, list[str]]:
     """Return the codes of a column by the file and by true ids; "" for records that were not released, by the file."""
-    codes = _texts(evidence.masking.release.table, name, by_file)
+    codes = code_texts(evidence.masking.release.table, name, by_file)
     rows = evidence.masking.order[by_file]
     lists = _lists(
         codes, {one: texts for one, texts in _sources(evidence, rows).items() if not one.endswith("on")}
@@ -91,7 +91,8 @@ def _coded_columns(evidence: Evidence) -> list[str]:
     ]
 
 
-def _texts(table: Any, name: str, at: Any) -> list[str]:
+def code_texts(table: Any, name: str, at: Any) -> list[str]:
+    """Return the values of a released column at some places as texts, "" where there is none."""
     return [_text(value) for value in table.array(name).take(from_numpy(at)).to_pylist()]
 
 

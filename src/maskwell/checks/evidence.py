@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..arrow_buffers import from_numpy
+from ..attacks.known_columns import is_rounded, known_blocks
 from ..attacks.risk import Risks
 from ..masking import Masking
+from ..masking.hidden_cards import is_withheld
 from ..masking.results import Integers
 from ..schema import OPEN
 from ..table import Floats, Table
@@ -29,7 +31,8 @@ class Evidence:
     """A masking and what else an audit was given.
 
     `risks` are attacks made on this masking already, `earlier` earlier releases of the same records, `folder` the
-    written public half (nothing where it is not written yet), `largest` how many records a heavy check looks at.
+    written public half (nothing where it is not written yet), `largest` how many records a heavy check looks at;
+    `not_known` are columns in clear that nobody outside knows, each with the reason why.
     Rows are those of the truth that were released, in the truth's order.
     """
 
@@ -39,6 +42,7 @@ class Evidence:
     folder: Path | None = None
     largest: int = LARGEST
     seed: int = 0
+    not_known: Mapping[str, str] = field(default_factory=dict)
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _columns: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -73,7 +77,13 @@ class Evidence:
             for column in self.masking.masked.schema.columns
             if column.name in self.masking.truth.schema
         ]
-        told = [column for column in shared if column.kind != "text" and not column.roles & {"id", "group"}]
+        truth, masked = self.masking.truth, self.masking.masked
+        told = [
+            column
+            for column in shared
+            if not column.roles & {"id", "group"}
+            and (column.kind != "text" or truth.has_classes(column.name) or masked.has_classes(column.name))
+        ]
         return {column.name for column in told if not self._is_same(column.name)}
 
     def _is_same(self, name: str) -> bool:
@@ -109,6 +119,29 @@ class Evidence:
         )
 
     @cached_property
+    def known_blocks(self) -> tuple[str, ...]:
+        """The columns that are the same in both files and may be known outside, whatever their roles.
+
+        Records that differ there need not be compared. Of a file masked elsewhere, whose card may not tell, only those
+        whose values did not change, or that the card codes by a rule without chance.
+        """
+        truth, card, released = self.masking.truth, self.masking.card, self.masking.release.table.schema
+        if not is_withheld(card):
+            able = {*self.clear, *card.masked}
+            names = known_blocks(truth, card, self.not_known)
+            return tuple(name for name in names if name in able and name in released)
+        moved = () if card.swapped is None else card.swapped.columns
+        return tuple(
+            name
+            for name in self.clear
+            if name in released
+            and name in truth.schema
+            and name not in {*moved, *self.not_known}
+            and truth.schema[name].may_be_known
+            and not is_rounded(truth, name)
+        )
+
+    @cached_property
     def gaps(self) -> dict[str, Integers]:
         """What leaves in clear of masked columns: whether a value is there, missing or a code; equal patterns once."""
         found = self.masking.masked.gap_patterns(self.masked_columns)
@@ -120,7 +153,7 @@ class Evidence:
         return self._values("true", name)
 
     def released(self, name: str) -> Floats:
-        """Return the released values of a column, swaps and all, in the truth's order."""
+        """Return the released values of a column (numbers of texts), swaps and all, in the truth's order."""
         return self._values("released", name)
 
     def noised(self, name: str) -> Floats:
@@ -128,7 +161,9 @@ class Evidence:
         return self._values("noised", name)
 
     def _values(self, which: str, name: str) -> Floats:
-        return self.lately(f"{which} {name}", lambda: self._released_rows(self._table(which).floats(name)))
+        return self.lately(
+            f"{which} {name}", lambda: self._released_rows(self._table(which).class_codes(name))
+        )
 
     def _released_rows(self, values: Floats) -> Floats:
         """Return the values of the released records; those of all are not copied."""

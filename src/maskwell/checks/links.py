@@ -16,7 +16,7 @@ import numpy as np
 from ..arrow_buffers import to_numpy
 from ..attacks import BayesIntruder, NearestRecord, Quantiles, Sample, attack
 from ..attacks.attack_run import attack_by
-from ..attacks.known_columns import is_rounded, known_blocks, with_known_blocks
+from ..attacks.known_columns import with_known_blocks
 from ..attacks.protocol import Attack
 from ..attacks.risk import Risk, wilson
 from ..attacks.targets import RecordSet, standardised_values
@@ -24,7 +24,6 @@ from ..card import block_numbers
 from ..errors import MaskwellError
 from ..laws import Additive, RankSwapped
 from ..laws.chain import combined_of
-from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, labels_of
 from ..table import Floats
 from .evidence import Evidence
@@ -264,7 +263,7 @@ def _compares_all(evidence: Evidence, risk: Risk) -> bool:
     compared = relied_on | set(risk.fields)
     fields = _fields(evidence)
     known = {name for name in fields if schema[name].may_be_known} or set(fields)
-    return compared >= set(_same_for_sure(evidence)) and compared >= known
+    return compared >= set(evidence.known_blocks) and compared >= known
 
 
 def _looks_for_enough(evidence: Evidence, risk: Risk) -> bool:
@@ -328,7 +327,7 @@ def _informed_plans(evidence: Evidence) -> dict[str, Any]:
     elif _fields(evidence):
         plans = {f"nearest by {distance}": _nearest(evidence, distance) for distance in INFORMED}
     likeliest = _on_clear(BayesIntruder(kernel="forward"), evidence)
-    if _is_quick(evidence, given=evidence.risks is not None):
+    if is_quick(evidence, given=evidence.risks is not None):
         plans[LAW] = _on_clear(BayesIntruder(), evidence)
     elif not plans or not _law_has_rectangles(evidence):
         plans[LIKELIEST] = likeliest
@@ -336,11 +335,8 @@ def _informed_plans(evidence: Evidence) -> dict[str, Any]:
 
 
 def _on_clear(plan: BayesIntruder, evidence: Evidence) -> Any:
-    """Let an intruder rely on what leaves in clear and may be known; where a plan's attacks are given on blocks."""
-    masking = evidence.masking
-    if evidence.risks is not None or is_withheld(masking.card):
-        return plan
-    return with_known_blocks(plan, masking.truth, known_blocks(masking.truth, masking.card, {}))
+    """Let an intruder rely on all that leaves in clear and may be known, whatever its roles."""
+    return with_known_blocks(plan, evidence.masking.truth, evidence.known_blocks)
 
 
 def _uninformed_plans(evidence: Evidence) -> dict[str, Any]:
@@ -352,7 +348,7 @@ def _uninformed_plans(evidence: Evidence) -> dict[str, Any]:
 
 def _nearest(evidence: Evidence, distance: str) -> NearestRecord:
     return NearestRecord(
-        fields=_fields(evidence), distance=distance, match_blocks=_same_for_sure(evidence), largest_h=1
+        fields=_fields(evidence), distance=distance, match_blocks=evidence.known_blocks, largest_h=1
     )
 
 
@@ -362,35 +358,13 @@ def _fields(evidence: Evidence) -> tuple[str, ...]:
     return tuple(name for name in evidence.numbers if name not in sums)
 
 
-def _same_for_sure(evidence: Evidence) -> tuple[str, ...]:
-    """Return what left as it was and may be known: records that differ there need not be compared.
-
-    With the attacks of a plan in hand blocks and keys alone: of other columns the plan says who knows them.
-    """
-    schema, swapped = evidence.masking.release.table.schema, evidence.masking.card.swapped
-    moved = set() if swapped is None else set(swapped.columns)
-    truth = evidence.masking.truth
-    alone = evidence.risks is None
-    return tuple(
-        name
-        for name in evidence.clear
-        if name in schema
-        and name in truth.schema
-        and name not in moved
-        and (
-            schema[name].roles & {"block", "key"}
-            or (alone and truth.schema[name].may_be_known and not is_rounded(truth, name))
-        )
-    )
-
-
-def _is_quick(evidence: Evidence, *, given: bool) -> bool:
+def is_quick(evidence: Evidence, *, given: bool) -> bool:
     """Whether the Bayes intruder takes about a second, or some where given attacks are to be held against him."""
     most = MANY_PAIRS if given or _has_swaps(evidence) else FEW_PAIRS
     if _law_has_rectangles(evidence):
         most = FEW_RECTANGLES if given else 0
     table = evidence.masking.release.table
-    blocks = [name for name in table.schema.with_role("block") if name in evidence.clear]
+    blocks = list(evidence.known_blocks)
     sizes = np.bincount(block_numbers(table, blocks)) if blocks else np.array([len(table)])
     return float((sizes.astype(np.float64) ** 2).sum()) <= most
 
@@ -444,7 +418,7 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer |
         return None
     at = 1 - OUTER_SHARE * (np.arange(count) + 0.5) / count
     chosen = ranked[np.ceil(at * len(ranked) - 1e-9).astype(np.int64) - 1]
-    slow = isinstance(plan, BayesIntruder) and not _is_quick(evidence, given=False)
+    slow = isinstance(plan, BayesIntruder) and not is_quick(evidence, given=False)
     if slow and _fields(evidence) and not _has_swaps(evidence):
         plan = replace(_nearest(evidence, "posterior"), match_blocks=plan.match_blocks)
     changes: dict[str, Any] = {"targets": RecordSet(tuple(np.unique(chosen).tolist())), "assignment": "best"}

@@ -338,7 +338,7 @@ def _classes(evidence: Evidence, places: Integers) -> ClearClasses:
     levels, gaps = dict[str, Integers](), dict[str, Integers]()
     for name in predictors(evidence):
         values = evidence.released(name)[places]
-        levels[name] = class_codes(values, is_category=masked.schema[name].kind == "category")
+        levels[name] = class_codes(values, is_category=not masked.schema[name].is_number)
     for name in (*evidence.masked_columns, *evidence.clear):
         own = masked.status(name)[evidence.rows[places]].astype(np.int64) if name in masked.closed else None
         if own is not None and np.ptp(own):

@@ -139,7 +139,6 @@ def _extent(points: Floats) -> float:
 
 
 def _blocks(evidence: Evidence) -> Floats:
-    """Number the blocks by columns that leave unmasked."""
-    masked = evidence.masking.masked
-    names = [name for name in masked.schema.with_role("block") if name in evidence.clear]
-    return block_numbers(masked, names)[evidence.rows].astype(np.float64)
+    """Number the blocks by columns that leave unmasked and may be known."""
+    names = [name for name in evidence.known_blocks if name in evidence.clear]
+    return block_numbers(evidence.masking.masked, names)[evidence.rows].astype(np.float64)

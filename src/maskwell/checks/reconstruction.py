@@ -132,7 +132,7 @@ def _groupings(evidence: Evidence) -> Iterator[tuple[str, Integers]]:
     schema, members = evidence.masking.masked.schema, dict[str, Integers]()
     for name in evidence.clear:
         column = schema[name]
-        if column.kind == "category" or column.roles & {"block", "group"}:
+        if evidence.masking.masked.has_classes(name) or column.roles & {"block", "group"}:
             array = evidence.masking.masked.array(name)
             codes = np.asarray(array.dictionary_encode().indices.fill_null(-1))[evidence.rows]
             members[name] = codes.astype(np.int64)

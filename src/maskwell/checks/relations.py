@@ -123,9 +123,9 @@ def order_of_columns(evidence: Evidence) -> CheckFigure:
 
 def _columns(evidence: Evidence) -> Iterator[tuple[str, Floats]]:
     """Return every column that leaves in the released order, and the true values of masked ones."""
-    schema, truth = evidence.masking.masked.schema, evidence.masking.truth.schema
-    for column in schema.columns:
-        if column.kind == "text" or column.drop:
+    masked, truth = evidence.masking.masked, evidence.masking.truth.schema
+    for column in masked.schema.columns:
+        if column.drop or not (column.is_number or masked.has_classes(column.name)):
             continue
         yield column.name, evidence.released(column.name)[evidence.places]
         if column.name in evidence.masked_columns and column.name in truth:

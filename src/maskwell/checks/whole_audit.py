@@ -32,6 +32,7 @@ def audit(
     largest: int = LARGEST,
     left_out: Collection[str] = (),
     progress: Callable[[int, int], None] | None = None,
+    not_known: Mapping[str, str] | None = None,
 ) -> Audit:
     """Check a masking for every known leak; each check has a figure, its limits, an explanation and a remedy.
 
@@ -41,6 +42,8 @@ def audit(
     folder). Heavy checks look at `largest` records at most, drawn at random, and say so. `left_out` names checks that
     are not made: where a plan is rehearsed under other keys, what is asked of the key alone. `progress(done, of)` is
     told of every check; those of residuals, which are tested together column by column, count as far as these are.
+    `not_known` has columns in clear that nobody outside knows, each with the reason, as a plan has them: the audit's
+    own intruders rely on all others.
     """
     if not isinstance(masking, Masking):
         raise BadPlan(
@@ -49,7 +52,8 @@ def audit(
     every = checks()
     asked = _limits(limits or {}, every)
     before = (earlier,) if isinstance(earlier, Masking) else tuple(earlier)
-    evidence = Evidence(masking, risks, before, None if folder is None else Path(folder), largest)
+    written = None if folder is None else Path(folder)
+    evidence = Evidence(masking, risks, before, written, largest, not_known=not_known or {})
     wanted = [check for check in every if check.name not in left_out]
     with_laws = sum(check in LAW_CHECKS for check in wanted)
     steps = _Steps(progress, len(wanted))

@@ -358,7 +358,9 @@ def _classes_to_spare(table: Table, first: Candidate) -> tuple[str, ...]:
     """Return the categories that leave in clear, each time the one without which fewest combinations are left."""
     masked = {name for mask in first.masks for name in mask.columns}
     able = [
-        c.name for c in table.schema.columns if c.kind == "category" and not c.drop and c.name not in masked
+        c.name
+        for c in table.schema.columns
+        if table.has_classes(c.name) and not c.drop and c.name not in masked
     ]
     codes = {name: block_codes(table, table, (name,))[0] for name in able}
     gone: list[str] = []

@@ -9,6 +9,7 @@ same with more noise. What the earlier release fails by itself is out already.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from ..attacks.risk import Risk, Risks
@@ -23,20 +24,33 @@ MOSTLY_PAIRED = 0.5  # mean chance of the right pair from which on rows count as
 
 
 def joined_failures(
-    joined: Joined, earlier: Masking, risk: Risk, limits: Mapping[str, Any]
+    joined: Joined,
+    earlier: Masking,
+    risk: Risk,
+    limits: Mapping[str, Any],
+    not_known: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
     """Return the checks that joined rows fail and the earlier release alone does not."""
+    check = partial(_audit, limits=limits, not_known=not_known)
     once = joined.masking if joined.told_once is None else joined.told_once
-    failed = _audit(joined.masking, {OUTER}, limits, Risks({"joined": risk}, {})).failures
+    failed = check(joined.masking, {OUTER}, risks=Risks({"joined": risk}, {})).failures
     if joined.paired.mean() >= MOSTLY_PAIRED:
-        failed += _audit(once, OF_PAIRS, limits, None).failures
+        failed += check(once, OF_PAIRS).failures
     if not failed:
         return ()
-    before = _audit(earlier, {one.check for one in failed}, limits, None).failures
+    before = check(earlier, {one.check for one in failed}).failures
     return tuple(one for one in failed if one.check not in {past.check for past in before})
 
 
-def _audit(masking: Masking, made: Collection[str], limits: Mapping[str, Any], risks: Risks | None) -> Audit:
+def _audit(
+    masking: Masking,
+    made: Collection[str],
+    *,
+    limits: Mapping[str, Any],
+    not_known: Mapping[str, str] | None,
+    risks: Risks | None = None,
+) -> Audit:
     every = [check.name for check in checks()]
     own = {name: given for name, given in limits.items() if name in made}
-    return audit(masking, limits=own, risks=risks, left_out=[name for name in every if name not in made])
+    left_out = [name for name in every if name not in made]
+    return audit(masking, limits=own, risks=risks, left_out=left_out, not_known=not_known)

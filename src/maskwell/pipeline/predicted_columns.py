@@ -62,13 +62,16 @@ def unknown_columns(masking: Masking, compared: Collection[str]) -> list[str]:
 
     A column whose noise is drawn together with that of a compared one is left to who compares both.
     """
-    schema, card = masking.release.table.schema, masking.card
+    released, card = masking.release.table, masking.card
+    schema = released.schema
     left_out = {*compared, schema.id_column, *(total for total, _ in card.recomputed)}
     left_out |= {name for law in card.laws if left_out & {*law.columns} for name in law.columns}
     return [
         one.name
         for one in schema.columns
-        if one.name not in left_out and "group" not in one.roles and one.kind != "text"
+        if one.name not in left_out
+        and "group" not in one.roles
+        and (one.is_number or released.has_classes(one.name))
     ]
 
 

@@ -154,10 +154,10 @@ def unknown_companions(
 
 
 def columns_of(table: Table, names: Sequence[str], at: Codes) -> CompanionColumns:
-    """Return the numbers and categories of some records, one column of all at a time; gaps are a category too."""
+    """Return the numbers and categories of some records, texts whose values repeat and gaps among these."""
     numbers = [name for name in names if table.schema[name].is_number]
     gaps = {f"whether {name} is missing": _statuses(table, name)[at] for name in numbers}
-    codes = {name: _codes(table, name)[at] for name in names if table.schema[name].kind == "category"}
+    codes = {name: _codes(table, name)[at] for name in names if table.has_classes(name)}
     return CompanionColumns(
         {name: table.values([name])[at, 0] for name in numbers},
         {**codes, **{name: status for name, status in gaps.items() if len(np.unique(status)) > 1}},

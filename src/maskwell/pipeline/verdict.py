@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from ..attacks import BayesIntruder, Risks
+from ..attacks import BayesIntruder, Fingerprint, Risks
 from ..attacks.risk import Risk, wilson
 from ..calibration.measures import ALL
-from ..checks.links import ALL_RECORDS, is_informed, weighs_by_law
+from ..checks.evidence import Evidence
+from ..checks.links import ALL_RECORDS, is_informed, is_quick, weighs_by_law
+from ..checks.rank_windows import with_windows
 from ..errors import MaskwellError, MaskwellWarning
 from ..masking.hidden_cards import is_withheld
 from ..notes import Note
@@ -21,7 +23,7 @@ from .companion_information import MATERIAL, CompanionInformation
 from .joined_audit import joined_failures
 from .joined_releases import Joined, earlier_rate, joined_releases, joined_risk
 from .known_columns import unrelied_reasons
-from .predicted_columns import predicting_risk, unknown_columns
+from .predicted_columns import predicting_risk, unknown_columns, variates
 from .reassembly import group_reasons, unknown_companions
 
 LAW = "knows the law"
@@ -84,6 +86,7 @@ def judge_masking(
     )
     notes = tuple(one.note for one in groups if one.is_judged(most) and one.gain > MATERIAL)
     expects, joins = _expects(case, masking, risks), _joins(case, masking, risks)
+    not_judged = (*not_judged, *expects.not_judged)
     reasons = (*case.judge.reasons(risks), *expects.reasons, *joins.reasons, *unfit, *wider, *failed)
     told = (name for one in groups if not one.is_judged(most) for name in one.columns)
     companions = tuple(dict.fromkeys(name for name in told if name in masking.release.table.schema))
@@ -183,7 +186,8 @@ def _joined_leaks(case: MaskingSetting, joined: Joined, risk: Risk) -> tuple[str
     assert case.earlier is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
-        found = joined_failures(joined, case.earlier, risk, case.plan.audit.limits)
+        limits, not_known = case.plan.audit.limits, case.plan.targets.not_known
+        found = joined_failures(joined, case.earlier, risk, limits, not_known)
     return tuple(
         f"joined with the earlier release, the audit's check {one.check!r} fails: {one.said}; leave out columns that "
         f"this release adds, or leave those as they were that it had"
@@ -200,8 +204,10 @@ def _plain_law(case: MaskingSetting, risks: Risks) -> str | None:
 def _expects(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
     """Let who knows the law, and how unknown columns go with what he knows, attack where all others are held off."""
     name = _plain_law(case, risks)
-    if name not in case.judge.held or not case.judge.met(risks) or is_withheld(masking.card):
+    if not case.judge.met(risks) or is_withheld(masking.card):
         return _Further()
+    if name is None or name not in case.judge.held:
+        return _expects_unheld(case, masking, risks)
     plan, base = case.intruders[name], risks[name]
     compared = sorted({*base.fields, *plan.match_columns(masking.release.table.schema)})
     with warnings.catch_warnings():
@@ -220,6 +226,76 @@ def _expects(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
         return _Further()
     figures = {"intruder": name, "columns": columns, "rate": risk.rate, "base": base.rate}
     return _Further(notes=(Note("pipeline.predicted_columns", figures),))
+
+
+def _expects_unheld(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
+    """Let him attack where nobody who weighs records by the law is held to the tolerance, or say he is not tried.
+
+    Rank swaps are windows of ranks to him. What he finds beyond the tolerance is not judged, as of other intruders who
+    were not held to it, unless the plan says why who knows the law does not count.
+    """
+    released = masking.release.table
+    tried = [risks[name] for name in case.judge.held if name in risks]
+    tried = [one for one in tried if not isinstance(one.attack, Fingerprint) and one.fields]
+    if not tried:
+        return _Further()
+    base = max(tried, key=lambda one: len(one.fields))
+    compared = sorted({*base.fields, *base.attack.match_columns(released.schema)})
+    unknown = unknown_columns(masking, compared)
+    known = [name for name in compared if name in masking.truth.schema]
+    if not unknown or not variates(masking, unknown, known).names:
+        return _Further()
+    whom = predicted_columns_phrase(LAW, unknown)
+    risk, why = _expecting_risk(case, masking, base, compared)
+    if risk is None:
+        note = Note(
+            "pipeline.predicted_columns_untried",
+            {"intruder": LAW, "columns": tuple(unknown), "reason": why},
+        )
+        return _Further(notes=(note,))
+    beyond = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
+    if not beyond or law_is_excused(case):
+        note = Note(
+            "pipeline.predicted_columns_unheld",
+            {"intruder": LAW, "columns": tuple(unknown), "rate": risk.rate},
+        )
+        return _Further(notes=(note,))
+    advice = (
+        "nobody held to the tolerance weighs by that: leave [[intruders]] out of the plan, drop or coarsen some of "
+        f'these columns, or say under [tolerance.not_held] why "{LAW}" does not count'
+    )
+    return _Further(not_judged=tuple(f"{one}; {advice}" for one in beyond))
+
+
+def _expecting_risk(
+    case: MaskingSetting, masking: Masking, base: Risk, compared: Collection[str]
+) -> tuple[Risk | None, str]:
+    """Return what he finds of the targets of another attack, or why he was not tried."""
+    seen = with_windows(masking)
+    evidence = Evidence(masking, Risks({}, {}), not_known=case.plan.targets.not_known)
+    if not is_quick(evidence, given=True):
+        return None, "this file has too many pairs for him"
+    plan = BayesIntruder(
+        match_blocks=base.attack.match_columns(masking.release.table.schema),
+        largest_target_block=base.attack.largest_target_block,
+        target_blocks=base.attack.target_blocks,
+        targets=base.attack.targets,
+        response_knowledge=base.attack.response_knowledge,
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MaskwellWarning)
+            return predicting_risk(plan, seen, tuple(base.fields), compared), "he expects nothing"
+    except MaskwellError as error:
+        return None, error.problems[0]
+
+
+def law_is_excused(case: MaskingSetting) -> bool:
+    """Whether the plan says why intruders who know the law do not count."""
+    excused = case.plan.tolerance.not_held
+    return LAW in excused or any(
+        is_informed(case.intruders[name]) for name in excused if name in case.intruders
+    )
 
 
 def is_plain_law(plan: object) -> bool:
@@ -242,12 +318,12 @@ def _stronger(case: MaskingSetting, masking: Masking, risks: Risks, found: Audit
     strong ones but this, and of a sample the upper end of the interval counts. Of an attack of the plan's own it is the
     lower end: those who are held have an interval too, which was judged.
     """
-    tolerance, excused = case.judge.tolerance, case.plan.tolerance.not_held
+    tolerance = case.judge.tolerance
     if not isinstance(tolerance, MaxRate) or case.judge.over != ALL:
         return [], False
     if case.judge.reasons(risks) or case.judge.not_judged(risks):  # of him enough is said
         return [], False
-    if LAW in excused or any(is_informed(case.intruders[name]) for name in excused if name in case.intruders):
+    if law_is_excused(case):
         return [], False
     laws = masking.card.laws
     has_law = bool(laws) and all(law.has_density for law in laws)
@@ -296,6 +372,7 @@ def audit_masking(
             largest=own.largest,
             left_out=left_out,
             progress=progress,
+            not_known=case.plan.targets.not_known,
         )
 
 

@@ -429,9 +429,8 @@ def _on_groups(decided: DecidedSchema) -> list[Question]:
     for name, share in codes_for_none(table).items():
         taken = f"{name}: one value holds {share:.1%} of the records: taken for a code for none, and not for a group"
         questions.append(Question(None, taken, "A group? Then see to it that nothing that leaves tells it"))
-    clear = [
-        c.name for c in table.schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")
-    ]
+    left = [c for c in table.schema.columns if not c.drop]
+    clear = [c.name for c in left if "weight" in c.roles or table.has_classes(c.name)]
     sure = sure_reassemblies(table, [name for name in clear if name not in decided.changed])
     known = {one.column for one in sure}
     drawn = [one for one in _after_changes(decided) if one.column not in known] if decided.changed else []

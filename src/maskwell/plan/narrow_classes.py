@@ -136,7 +136,9 @@ def _amounts_and_classes(
     )
 
     leaves = [
-        c for c in table.schema.columns if not c.drop and c.kind != "text" and not c.roles & {"id", "group"}
+        c
+        for c in table.schema.columns
+        if not c.drop and not c.roles & {"id", "group"} and (c.is_number or table.has_classes(c.name))
     ]
     noised = [c.name for c in leaves if c.is_number and ("key" in c.roles or c.name in fixed)]
     clear = [c for c in leaves if c.name not in noised]
@@ -145,7 +147,7 @@ def _amounts_and_classes(
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(SEED).choice(len(rows), most, replace=False))
     levels = {
-        c.name: class_codes(table.floats(c.name)[rows], is_category=c.kind == "category") for c in clear
+        c.name: class_codes(table.class_codes(c.name)[rows], is_category=not c.is_number) for c in clear
     }
     gaps = {c.name: table.status(c.name)[rows].astype(np.int64) for c in leaves if c.name in table.closed}
     values = {name: table.floats(name)[rows] for name in noised}

@@ -62,6 +62,14 @@ def _predicted_columns(*, intruder: str, columns: Iterable[str], rate: float, ba
     return _two_rates(predicted_columns_phrase(intruder, columns), rate, intruder, base)
 
 
+def _predicted_columns_unheld(*, intruder: str, columns: Iterable[str], rate: float) -> str:
+    return f"{predicted_columns_phrase(intruder, columns)}, finds {rate:.1%}"
+
+
+def _predicted_columns_untried(*, intruder: str, columns: Iterable[str], reason: str) -> str:
+    return f"not tried: {predicted_columns_phrase(intruder, columns)} ({reason})"
+
+
 def _sensitive(*, columns: Iterable[str]) -> str:
     return f"taken as known to no intruder, because sensitive: {comma_list(columns)}"
 
@@ -156,6 +164,14 @@ WORDS: dict[str, Wording] = {
         _predicted_columns,
         "caution",
         "what an intruder finds who expects unknown columns by those that he knows",
+    ),
+    "pipeline.predicted_columns_unheld": Wording(
+        _predicted_columns_unheld,
+        "info",
+        "the same, where nobody who weighs records by the law is held to the tolerance",
+    ),
+    "pipeline.predicted_columns_untried": Wording(
+        _predicted_columns_untried, "caution", "why that intruder was not tried"
     ),
     "pipeline.sensitive": Wording(_sensitive, "caution", "columns in clear that the schema calls sensitive"),
     "pipeline.told_column": Wording(
