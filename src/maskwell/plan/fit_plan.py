@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -87,17 +87,19 @@ class FitPlan:
         """Build the options of plain data; `where` they stand begins each problem."""
         check_depth(data, where)
         given, problems = dict(data), list[str]()
-        if isinstance(given.get("priors"), Mapping):
-            given["priors"] = _priors(given["priors"], f"{where}: priors", problems)
+        priors = _priors(given.pop("priors", {}), f"{where}: priors", problems)
         built: Self = section_of(cls, given, where, folder, problems)
         raise_all(problems, BadPlan)
-        return built
+        return replace(built, priors=priors)
 
 
-def _priors(given: Mapping[str, Any], where: str, problems: list[str]) -> Priors:
-    named = given.get("coefficients")
-    pairs = {
-        name: tuple(pair) if isinstance(pair, list) else pair for name, pair in dict(named or {}).items()
-    }
-    placed = dict(given) | ({"coefficients": pairs} if isinstance(named, Mapping) else {})
+def _priors(given: Any, where: str, problems: list[str]) -> Priors:
+    if not isinstance(given, Mapping):
+        problems.append(f"{where} must be a section: write [priors] on a line of its own, its keys below")
+        return Priors()
+    placed = dict(given)
+    if isinstance(named := given.get("coefficients"), Mapping):
+        placed["coefficients"] = {
+            name: tuple(pair) if isinstance(pair, list) else pair for name, pair in named.items()
+        }
     return build_dataclass(Priors, placed, where, problems) or Priors()
