@@ -72,7 +72,7 @@ def test_models_of_a_plan_are_bounds_where_they_say_how_wide(run: Any, folder: P
         '[[models]]\nformula = "INCOME ~ TAX"\nat_most_wider = 5.0\n[[models]]\nformula = "TAX ~ INCOME"\n'
     )
     said = json.loads(calibrated(run, f"[tolerance]\nmax_rate = 0.5\n{models}", "--json").out)
-    assert [one["formula"] for one in said["bounds"]] == ["INCOME ~ TAX"]
+    assert [one["formula"] for one in said["widening"]] == ["INCOME ~ TAX"]
 
 
 def test_a_whole_plan_of_a_release_is_calibrated(run: Any, folder: Path) -> None:
@@ -99,7 +99,7 @@ def test_few_options_are_enough_for_a_quick_try(run: Any, folder: Path) -> None:
     said = json.loads(ran.out)
     assert (ran.code, said["over"], said["tolerance"]) == (0, "outlying", {"max_rate": 1.0})
     assert list(said["trace"][0]["intruders"]) == ["nearest record"]
-    assert said["bounds"][0]["at_most"] == 100
+    assert said["widening"][0]["at_most"] == 100
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_help_of_the_whole_lists_the_commands(run: Run) -> None:
 MOST_OPTIONS = 12
 
 
-@pytest.mark.parametrize("name", [cli._name_of(one) for one in cli.app.registered_commands])
+@pytest.mark.parametrize("name", [cli._name_of(one).replace("_", "-") for one in cli.app.registered_commands])
 def test_no_command_has_many_options(name: str) -> None:
     """What a few options do not say is said by a plan."""
     from typer.main import get_command

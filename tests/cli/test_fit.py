@@ -114,7 +114,7 @@ def test_options_reach_the_library(run: Any, folder: Path, stub: Stub) -> None:
         "missing": "drop",
         "naive": False,
         "covariate_groups": False,
-        "priors": mw.Priors(sd_scale=2.0, coefficients={"INCOME": (0.0, 1.5)}),
+        "priors": mw.analysis.Priors(sd_scale=2.0, coefficients={"INCOME": (0.0, 1.5)}),
     }
 
 
