@@ -166,8 +166,7 @@ def _tolerance_verdict(
     unmet = [one.name for one in judge.standings(risks) if not one.met]
     open_ = judge.not_judged(risks)
     verdict = f"NOT met by {', '.join(unmet)}" if unmet and len(risks) > 1 else "NOT met" if unmet else "met"
-    if open_ and not unmet:
-        verdict = "\n  - ".join(["not judged", *open_])
+    verdict = "\n  - ".join(["not judged" if open_ and not unmet else verdict, *open_])
     over = "" if section.over == "all" else f", over the {section.over} targets"
     return {
         "tolerance": section.tolerance.to_dict(),
