@@ -158,6 +158,14 @@ def test_picture_draws_and_truths_are_written(run: Any, folder: Path, stub: Stub
     assert truths.column_names[-4:] == ["INCOME mean", "INCOME sd", "INCOME low", "INCOME high"]
 
 
+def test_truths_are_those_of_the_fitted_records(run: Any, folder: Path) -> None:
+    more = options('draws = 50\nchains = 1\nmissing = "drop"\ntruths = "truths.csv"\n')
+    ran = run("fit", "out", FORMULA, "--options", more, "--seed", 1, "--json")
+    fitted = json.loads(ran.out)["records"]
+    assert fitted < len(mw.read_release("out"))
+    assert csv.read_csv("truths.csv").num_rows == fitted
+
+
 def test_a_data_file_needs_its_card(run: Any, folder: Path, stub: Stub) -> None:
     files = ("--card", "out/card.json", "--schema", "out/schema.toml")
     ran = run("fit", "out/data.csv", FORMULA, *files)

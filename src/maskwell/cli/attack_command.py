@@ -97,7 +97,9 @@ def attack(
     section = wanted.tolerance
     if section is not None and not everybody:
         section = replace(section, intruders=tuple(named), not_held={})
-    _attack(_informed(wanted, named, masking, held), masking, held, section, picture, as_json=as_json)
+    _attack(
+        _with_known_columns(wanted, named, masking, held), masking, held, section, picture, as_json=as_json
+    )
 
 
 def _attack(
@@ -139,7 +141,7 @@ def _once(plan: Attack, one_to_one: bool) -> Attack:
     return replace(plan, assignment="one-to-one")
 
 
-def _informed(
+def _with_known_columns(
     wanted: AttackPlan, named: Mapping[str, Attack], masking: Masking, held: Table | None
 ) -> dict[str, Attack]:
     """Let intruders rely on all that leaves in clear and may be known outside, where no blocks are named.

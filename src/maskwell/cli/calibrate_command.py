@@ -103,7 +103,7 @@ def calibrate(
     if picture is not None:
         check_picture(picture)
     own = plan.calibrate
-    mask, table, attacks = _setting(plan)
+    mask, table, attacks = _search_arguments(plan)
     with warnings_told():
         found = run(
             mask,
@@ -145,7 +145,7 @@ def _plan(
     return CalibrationPlan.from_dict(sections | sections_of(options))
 
 
-def _setting(plan: CalibrationPlan) -> tuple[Mask, Table, dict[str, Attack]]:
+def _search_arguments(plan: CalibrationPlan) -> tuple[Mask, Table, dict[str, Attack]]:
     """Read the file; return the mask, the records, and the intruders by whom the noise is judged."""
     from ..pipeline import intruders_of, read_input
 

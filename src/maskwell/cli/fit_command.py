@@ -105,7 +105,8 @@ def fit(
     if save is not None:
         echo_message(f"written: {_write(_draws_table(found), save)}")
     if plan.truths is not None:
-        echo_message(f"written: {_write(_truths_table(found, held, plan.level), plan.truths)}")
+        fitted = fitted_records(formula, held, plan.missing)
+        echo_message(f"written: {_write(_truths_table(found, fitted, plan.level), plan.truths)}")
     if not found.converged:
         raise typer.Exit(NO)
 
@@ -229,6 +230,15 @@ def _draws_table(found: Any) -> pa.Table:
     columns |= {name: found.draws_of(name).ravel() for name in found.names}
     arrays: list[Any] = [pa.array(column) for column in columns.values()]
     return pa.Table.from_arrays(arrays, names=list(columns))
+
+
+def fitted_records(formula: str, held: Release, missing: str) -> Release:
+    """Return the records that were fitted: where missing values are dropped, those that have all of the model."""
+    from ..analysis.complete_records import complete
+    from ..analysis.model import read_formula
+    from ..analysis.model_fit import DROP
+
+    return complete(held, [*read_formula(formula, held)[1]])[0] if missing == DROP else held
 
 
 def _truths_table(found: Any, held: Release, level: float) -> pa.Table:
