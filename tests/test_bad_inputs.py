@@ -286,7 +286,7 @@ REFUSED = [
         11,
         "UTF-16",
         LINES.encode("utf-16"),
-        "is in UTF-16, not UTF-8: read it with ",
+        "is in UTF-16, not UTF-8: ",
     ),
     bad(11, "UTF-16 without a mark", LINES.encode("utf-16-le"), "UTF-16", "encoding", "utf-16-le"),
     bad(
@@ -294,7 +294,7 @@ REFUSED = [
         "Latin-1",
         LINES.replace("north", "Sør", 1).encode("latin-1"),
         "not in UTF-8 (line 3)",
-        "it seems to be in Latin-1: read it with ",
+        "it seems to be in Latin-1: ",
     ),
     bad(12, "doubled header", LINES.replace("TAX", "INCOME", 1), "columns 4, 5 share the name 'INCOME'"),
     bad(12, "blank header", LINES.replace("TAX", " ", 1), "column 5 has no name"),
@@ -539,7 +539,13 @@ def test_row_11_the_option_named_in_the_refusal_works(desk: Desk, encoding: str)
     assert option is not None
     assert '"Sør"' in done(desk.run("inspect", file, "--encoding", option[1])).out
     schema = desk.put("schema.toml", SCHEMA.replace("north", "Sør"))
-    ran = done(desk.mask(file, "--schema", schema, "--encoding", option[1]))
+    said = re.search(
+        r"put (encoding = \S+) under \[input\] in a plan", desk.mask(file, "--schema", schema).err
+    )
+    assert said is not None
+    plan = desk.plan('[[masks]]\nmask = "CorrelatedNoise"\ncolumns = "role: key"\nr0 = 0.9\n')
+    plan.write_text(plan.read_text().replace("[input]", f"[input]\n{said[1]}"))
+    ran = done(desk.run("mask", plan))
     assert "it is written in UTF-8" in ran.out
     assert sum(record["REGION"] == "Sør" for record in released(desk / "out")) == RECORDS // 2
 

@@ -13,8 +13,6 @@ from importlib import import_module
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 # How much a reader must mind: nothing to do, something to look at, figures that must not be used as they stand.
 Severity = Literal["info", "caution", "failure"]
 
@@ -94,5 +92,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
+    import numpy as np  # not above: notes are known to the command line, whose help loads nothing heavy
+
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -18,6 +18,37 @@ PREPARED = (
 )
 FILES = "--release masked-study --private inside-study"
 SMALL_BLOCKS = "--largest-target-block 7"
+# Plans that commands read, by the names of their files.
+PLANS = {
+    "untold.toml": """
+[output]
+release = "masked-study"
+private = "inside-study"
+[targets]
+largest_target_block = 7
+[[intruders]]
+attack = "BayesIntruder"
+prior = {}
+""",
+    "calibrate.toml": """
+[input]
+file = "demo/survey.csv"
+schema = "demo/survey.schema.toml"
+[[masks]]
+mask = "CorrelatedNoise"
+columns = "role: key"
+sd_ratio = 0.3
+[targets]
+largest_target_block = 7
+[tolerance]
+max_rate = 0.88
+intruders = ["nearest record"]
+[calibrate]
+replicates = 6
+confirmations = 20
+""",
+    "fit.toml": "chains = 2\ndraws = 400\n",
+}
 SURVEY = "demo/survey.csv --schema demo/survey.schema.toml"
 MODEL = "'HOME_VAL ~ INCOME + MORTGAGE'"
 # Tables that take seconds; those of chains are held to their Monte Carlo error in tests/studies.
@@ -29,19 +60,18 @@ STUDIES = {
     "trottini": "1 2 3 kernels threshold",
 }
 JOBS = {
-    "attack_matcher": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder matcher --json",
-    "attack_nearest": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder nearest --json",
-    "attack_law": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder law --json",
-    "attack_law_one_to_one": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder law --one-to-one --json",
-    "attack_untold": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder law --untold --json",
-    "attack_fingerprint": f"maskwell attack {FILES} --intruder fingerprint --json",
+    "attack_matcher": f'maskwell attack {FILES} {SMALL_BLOCKS} --intruder "Winkler\'s matcher" --json',
+    "attack_nearest": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder 'nearest record' --json",
+    "attack_law": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder 'knows the law' --json",
+    "attack_law_one_to_one": f"maskwell attack {FILES} {SMALL_BLOCKS} --intruder 'knows the law, one-to-one' --json",
+    "attack_untold": "maskwell attack untold.toml --json",
+    "attack_fingerprint": f"maskwell attack {FILES} --intruder 'fingerprint alone' --json",
     "card_value": f"maskwell card-value {FILES} {SMALL_BLOCKS} --json",
     "fingerprint": f"maskwell fingerprint {SURVEY} --json",
     "compare": f"maskwell compare {FILES} --model {MODEL} --json",
     "audit": f"maskwell audit {FILES} --json",
-    "calibrate": f"maskwell calibrate {SURVEY} {SMALL_BLOCKS} --max-rate 0.88 --intruder nearest --ignore-floor"
-    " --replicates 6 --confirmations 20 --seed 1 --json",
-    "fit": f"maskwell fit masked-study {MODEL} --chains 2 --draws 400 --seed 1 --json",
+    "calibrate": "maskwell calibrate calibrate.toml --ignore-floor --seed 1 --json",
+    "fit": f"maskwell fit masked-study {MODEL} --options fit.toml --seed 1 --json",
     "release_refused": "maskwell release demo/plan.refused.toml --seed 1 --study --no-advice --json",
     "release": "maskwell release demo/plan.toml --seed 1 --study --no-advice --json",
     **{

@@ -10,8 +10,9 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-from jobs import FIGURES, JOBS, PREPARED, figures, words
+from jobs import FIGURES, JOBS, PLANS, PREPARED, figures, words
 
 
 def _output(job: str) -> str:
@@ -26,6 +27,8 @@ def main() -> None:
     FIGURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        for file, text in PLANS.items():
+            Path(file).write_text(text, encoding="utf-8")
         for job in PREPARED:
             _output(job)
         for name in sys.argv[1:] or JOBS:

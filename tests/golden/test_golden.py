@@ -20,7 +20,7 @@ from maskwell.masking import apply
 from maskwell.table import Table
 
 from ..test_contracts import EXAMPLES
-from .jobs import FIGURES, JOBS, PREPARED, Figure, figures, words
+from .jobs import FIGURES, JOBS, PLANS, PREPARED, Figure, figures, words
 
 HERE = Path(__file__).parent
 MOVED: dict[str, str] = tomllib.loads((HERE / "paths.toml").read_text(encoding="utf-8"))
@@ -45,6 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prepared(folder: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     if not list(folder.iterdir()):
+        for file, text in PLANS.items():
+            Path(file).write_text(text, encoding="utf-8")
         assert [run(*words(job)).code for job in PREPARED] == [0] * len(PREPARED)
 
 

@@ -152,14 +152,12 @@ def mask(
         str | None,
         typer.Option(help="Of the release: csv, parquet, arrow, sav, dta, xpt.", show_default="that of FILE"),
     ] = None,
-    encoding: EncodingOption = None,
-    delimiter: DelimiterOption = None,
-    decimal: DecimalOption = None,
-    input_format: InputFormatOption = None,
     seed: SeedOption = None,
     study: StudyOption = False,
 ) -> None:
     """Mask a file and write the release: data, noise card, codebook, and a private folder for you.
+
+    How a file is read that is not as usual (encoding, delimiter, decimal, format) is said under [input] in a plan.
 
     Examples:
 
@@ -173,12 +171,11 @@ def mask(
     check_study(seed, study)
     ratios = given_options(r0=r0, sd_ratio=sd_ratio, variance_ratio=variance_ratio)
     output = given_options(release=release, private=private, earlier=earlier, format=format)
-    read_as = given_options(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
-    if is_plan(what, given_options(columns=columns, input_format=input_format) | ratios | output | read_as):
+    read_as = given_options(schema=schema)
+    if is_plan(what, given_options(columns=columns) | ratios | output | read_as):
         plan = MaskPlan.read(what)
     else:
-        source = {"file": what} | read_as | given_options(format=input_format)
-        plan = _plan_of_options(source, output, columns, ratios)
+        plan = _plan_of_options({"file": what} | read_as, output, columns, ratios)
     _run(study_plan(plan) if study else plan, seed)
 
 
@@ -295,8 +292,11 @@ def _encoding_hint(encoding: str) -> str:
     if any(word.endswith(".toml") for word in rest[:1]):
         return f'put encoding = "{encoding}" under [input] in the plan'
     command = next((one for one in app.registered_commands if _name_of(one) == name), None)
-    has_option = command is not None and "encoding" in signature(command.callback or len).parameters
-    return f"read it with --encoding {encoding}" if has_option else "save it in UTF-8"
+    taken = signature(command.callback).parameters if command is not None and command.callback else {}
+    if "encoding" in taken:
+        return f"read it with --encoding {encoding}"
+    in_plan = f'put encoding = "{encoding}" under [input] in a plan'
+    return in_plan if "what" in taken else "save it in UTF-8"
 
 
 def _name_of(command: typer.models.CommandInfo) -> str:

@@ -3,199 +3,193 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import BadPlan, HopelessSwap
-from .file_options import JsonOption, split_names
+from .file_options import JsonOption, given_options, split_names
 from .messages import warnings_told
 from .plan_options import (
-    DirectionOption,
-    DistanceOption,
-    FieldsOption,
-    IntruderOptions,
-    MatchBlocksOption,
+    MATCHER,
+    NAMES,
+    AttackPlanArgument,
     MaxRateOption,
-    MaxRatioOption,
-    OneToOneOption,
+    PrivateFolderOption,
+    ReleaseFolderOption,
     SmallOption,
-    TargetBlocksOption,
-    WithinOption,
-    tolerance_of,
-)
-from .value_of_card import (
-    FamilyOption,
-    HelpersOption,
-    KernelOption,
-    MeanOverSdOption,
     TargetsOption,
-    ThresholdOption,
-    UntoldOption,
-    belief_options,
-    check_drawable,
-    draw,
-    said_before,
+    attack_plan,
+    folders_of,
+    intruder_named,
 )
+from .value_of_card import check_drawable, draw, said_before
+
+if TYPE_CHECKING:
+    from ..attacks import Risks
+    from ..attacks.protocol import Attack
+    from ..masking import Masking
+    from ..plan import AttackPlan
+    from ..plan.sections import TolerancePlan
+    from ..table import Table
 
 NO = 1  # exit code: the answer is no
-FINGERPRINT = "fingerprint alone"  # his name in the table of all intruders
-
-ReleaseOption = Annotated[Path, typer.Option(help="The folder that may leave.")]
-PrivateOption = Annotated[Path, typer.Option(help="The folder that stays: key, links, truth.")]
+FINGERPRINT = "fingerprint alone"  # who looks at what was not masked
 
 
 def attack(
-    release: ReleaseOption,
-    private: PrivateOption,
+    plan: AttackPlanArgument = None,
+    release: ReleaseFolderOption = None,
+    private: PrivateFolderOption = None,
     targets: TargetsOption = None,
     largest_target_block: SmallOption = None,
-    target_blocks: TargetBlocksOption = None,
-    match_blocks: MatchBlocksOption = None,
-    fields: FieldsOption = None,
-    within: WithinOption = None,
-    intruder: Annotated[str, typer.Option(help="matcher, nearest, law or fingerprint.")] = "matcher",
-    distance: DistanceOption = None,
-    direction: DirectionOption = None,
-    one_to_one: OneToOneOption = False,
-    kernel: KernelOption = None,
-    untold: UntoldOption = False,
-    family: FamilyOption = None,
-    mean_over_sd: MeanOverSdOption = None,
-    marginal: Annotated[
+    intruder: Annotated[
         str | None,
-        typer.Option(
-            help="Of --intruder law: his f(z) is that of the truth (an upper bound), or gaussian (an outsider's).",
-            show_default="truth",
-        ),
+        typer.Option(help=f"Who attacks, {NAMES}.", show_default=f"{MATCHER}; of a plan, all of them"),
     ] = None,
-    helpers: HelpersOption = None,
-    threshold: ThresholdOption = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option(metavar="PNG", help="Of --intruder law: draw his thresholds and whether he is right."),
-    ] = None,
+    one_to_one: Annotated[
+        bool, typer.Option("--one-to-one", help="Each candidate is linked once at most.")
+    ] = False,
     everybody: Annotated[
-        bool, typer.Option("--all", help="Beside Winkler's matcher: nearest record, and who knows the law.")
+        bool, typer.Option("--all", help="All eight who attack where a plan names nobody.")
     ] = False,
     max_rate: MaxRateOption = None,
-    max_ratio: MaxRatioOption = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PNG", help="Of one who knows the law: draw his thresholds and whether he is right."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Attack a release as an intruder would; exit code 1 where a tolerance is given and not met.
+    """Attack a release as intruders would; exit code 1 where a tolerance is given and not met.
 
-    Example: `maskwell attack --release out --private inside --largest-target-block 7 --max-rate 0.15`
+    A plan says who attacks ([[intruders]]), whom and what they know ([targets]), and what is tolerated ([tolerance]).
+
+    Examples:
+
+    - `maskwell attack plan.toml`
+
+    - `maskwell attack --release out --private inside --largest-target-block 7 --max-rate 0.15`
     """
-    from ..attacks import attack as run
     from ..masking import Masking
-    from ..pipeline import intruders_beside, read_targets
+    from ..pipeline import named_intruders, read_targets
 
-    if everybody and (intruder != "matcher" or direction is not None or one_to_one):
-        raise BadPlan("--all sets all intruders side by side: leave --intruder and its options out")
-    belief = belief_options(
-        intruder,
-        {"kernel": kernel, "marginal": marginal, "helpers": helpers, "threshold": threshold},
-        {"family": family, "mean_over_sd": mean_over_sd},
-        untold=untold,
+    if everybody and (intruder is not None or one_to_one):
+        raise BadPlan("--all sets all intruders side by side: leave --intruder and --one-to-one out")
+    once = one_to_one or None
+    wanted = attack_plan(
+        plan, given_options(largest_target_block=largest_target_block, one_to_one=once, max_rate=max_rate)
     )
+    everybody = everybody or (plan is not None and intruder is None)
+    named = named_intruders(wanted)
+    if not everybody:
+        name = intruder or MATCHER
+        named = {name: _once(intruder_named(name, named), one_to_one)}
     if picture is not None:
-        check_drawable(intruder, picture)
-    chosen = IntruderOptions(
-        largest_target_block,
-        target_blocks,
-        match_blocks,
-        fields,
-        within,
-        distance,
-        direction,
-        one_to_one,
-        belief,
+        check_drawable(named, picture)
+    public, inside = folders_of(wanted, release, private)
+    masking = Masking.read(release=public, private=inside)
+    held = None if targets is None else read_targets(targets, masking.truth.schema, named.values())
+    section = wanted.tolerance
+    if section is not None and not everybody:
+        section = replace(section, intruders=tuple(named), not_held={})
+    _attack(
+        _with_known_columns(wanted, named, masking, held), masking, held, section, picture, as_json=as_json
     )
-    plan = chosen.plan(intruder)
-    tolerance = tolerance_of(max_rate, max_ratio)
-    masking = Masking.read(release=release, private=private)
-    held = None if targets is None else read_targets(targets, masking.truth.schema, plan)
-    plan = _on_clear(plan, masking, held)
-    plans = _with_fields(intruders_beside(plan), plan, masking) if everybody else plan
+
+
+def _attack(
+    plans: Mapping[str, Attack],
+    masking: Masking,
+    held: Table | None,
+    section: TolerancePlan | None,
+    picture: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Attack, and say what was found and whether it is tolerated."""
+    from ..attacks import attack as run
+
     said_before(plans, masking, held)
     with warnings_told() as told:
-        result: Any = run(plans, masking, targets=held)
-        risks = dict(result) if everybody else {result.name: result}
+        risks = run(plans, masking, targets=held)
         told.extend(str(note) for risk in risks.values() for note in risk.notes)
-    said, unmet = _tolerance_verdict(risks, tolerance)
+    result: Any = risks if len(plans) > 1 else next(iter(risks.values()))
+    said = {} if section is None else _tolerance_verdict(section, plans, risks, masking)
     if as_json:
         typer.echo(json.dumps(result.to_dict() | said, indent=2, allow_nan=False))
     else:
         typer.echo("\n".join([repr(result), *([said["verdict"]] if said else [])]))
     if picture is not None:
         draw(result, picture)
-    if unmet:
+    if said and not said["met"]:
         raise typer.Exit(NO)
 
 
-def _on_clear(plan: Any, masking: Any, held: Any) -> Any:
-    """Let an intruder rely on all that leaves in clear and may be known outside, where no blocks are named.
+def _once(plan: Attack, one_to_one: bool) -> Attack:
+    """Let an intruder link each candidate once, where that was asked for."""
+    from ..attacks import Fingerprint
 
-    Of a file of his own on the columns that it has.
+    if not one_to_one:
+        return plan
+    if isinstance(plan, Fingerprint):
+        raise BadPlan("--one-to-one is not for fingerprints: they are claimed only where they are unique")
+    return replace(plan, assignment="one-to-one")
+
+
+def _with_known_columns(
+    wanted: AttackPlan, named: Mapping[str, Attack], masking: Masking, held: Table | None
+) -> dict[str, Attack]:
+    """Let intruders rely on all that leaves in clear and may be known outside, where no blocks are named.
+
+    Of a file of their own on the columns that it has.
     """
-    from ..attacks.known_columns import known_blocks, with_known_blocks
     from ..masking.hidden_cards import is_withheld
+    from ..pipeline import intruders_of
 
     if is_withheld(masking.card) or not masking.card.laws:  # no card says what left in clear
-        return plan
-    known = known_blocks(masking.truth, masking.card, {})
-    if held is not None:
-        known = tuple(name for name in known if name in held.schema)
-    return with_known_blocks(plan, masking.truth, known)
+        return dict(named)
+    own = None if held is None else held.schema.names
+    chosen = replace(wanted, intruders=tuple(named.items()))
+    return intruders_of(chosen, masking.truth, masking.card, own)
 
 
-def _with_fields(plans: dict[str, Any], plan: Any, masking: Any) -> dict[str, Any]:
-    """Let the fingerprint be of what the others compare, where that was said."""
-    if plan.fields is None:
-        return plans
-    known = dict.fromkeys([*plan.match_columns(masking.release.table.schema), *plan.fields])
-    return {
-        name: replace(one, columns=tuple(known)) if name == FINGERPRINT else one
-        for name, one in plans.items()
-    }
+def _tolerance_verdict(
+    section: TolerancePlan, plans: Mapping[str, Attack], risks: Risks, masking: Masking
+) -> dict[str, Any]:
+    """Hold intruders to a tolerance as a release does: say whether it is met, and by whom it is not."""
+    from ..pipeline import Judge
 
-
-def _tolerance_verdict(risks: dict[str, Any], tolerance: Any) -> tuple[dict[str, Any], list[str]]:
-    """Hold every intruder against a tolerance, if there is one; return what to say and who exceeds it."""
-    if tolerance is None:
-        return {}, []
-    unmet = [
-        name
-        for name, risk in risks.items()
-        if not all(
-            tolerance.met(one.expected_correct, one.expected_incorrect, one.targets) for one in risk.counted
-        )
-    ]
+    judge = Judge.of_section(section, plans, masking.truth)
+    unmet = [one.name for one in judge.standings(risks) if not one.met]
+    open_ = judge.not_judged(risks)
     verdict = f"NOT met by {', '.join(unmet)}" if unmet and len(risks) > 1 else "NOT met" if unmet else "met"
-    said = {
-        "tolerance": tolerance.to_dict(),
-        "met": not unmet,
-        "verdict": f"tolerance ({tolerance}): {verdict}",
+    verdict = "\n  - ".join(["not judged" if open_ and not unmet else verdict, *open_])
+    over = "" if section.over == "all" else f", over the {section.over} targets"
+    return {
+        "tolerance": section.tolerance.to_dict(),
+        "met": not unmet and not open_,
+        "not_judged": open_,
+        "verdict": f"tolerance ({section.tolerance}{over}): {verdict}",
     }
-    return said, unmet
 
 
 def swap(
-    release: ReleaseOption,
-    private: PrivateOption,
     to_release: Annotated[Path, typer.Option(help="The folder for the repaired release.")],
     to_private: Annotated[Path, typer.Option(help="The folder for its private half.")],
+    plan: AttackPlanArgument = None,
+    release: ReleaseFolderOption = None,
+    private: PrivateFolderOption = None,
     max_rate: MaxRateOption = None,
-    max_ratio: MaxRatioOption = None,
     largest_target_block: SmallOption = None,
-    target_blocks: TargetBlocksOption = None,
-    match_blocks: MatchBlocksOption = None,
-    fields: FieldsOption = None,
-    within: WithinOption = None,
-    intruder: Annotated[str, typer.Option(help="matcher, nearest or law.")] = "matcher",
-    distance: DistanceOption = None,
+    intruder: Annotated[
+        str | None,
+        typer.Option(help=f"Against whom, {NAMES}.", show_default=f"{MATCHER}; of a plan, its own"),
+    ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
@@ -210,24 +204,41 @@ def swap(
     """Exchange re-identifiable records with similar ones until the tolerance holds, and write the release.
 
     The tolerance is held against who finds the record (what stays in the row) and who finds the exchanged values. Exit
-    code 1, and nothing written, where no number of swaps meets it.
+    code 1, and nothing written, where no number of swaps meets it. A plan says the rest in [swap], [[intruders]],
+    [targets] and [tolerance].
 
-    Example: `maskwell swap --release out --private inside --max-rate 0.15 --to-release out2 --to-private inside2`
+    Examples:
+
+    - `maskwell swap plan.toml --to-release out2 --to-private inside2`
+
+    - `maskwell swap --release out --private inside --max-rate 0.15 --to-release out2 --to-private inside2`
     """
     from ..io.bundle import check_halves
     from ..masking import Masking
     from ..protect import swap as run
 
-    if intruder == "fingerprint":
-        raise BadPlan("a fingerprint is in what was not masked: no exchange of masked values removes it")
-    chosen = IntruderOptions(largest_target_block, target_blocks, match_blocks, fields, within, distance)
-    plan = chosen.plan(intruder)
-    tolerance = tolerance_of(max_rate, max_ratio, needed=True)
+    names = split_names(columns)
+    options = given_options(max_rate=max_rate, largest_target_block=largest_target_block)
+    options |= given_options(columns=None if names is None else list(names), exempt_values=exempt_values)
+    wanted = attack_plan(plan, options)
+    section = wanted.tolerance
+    if section is None or section.over != "all":
+        raise BadPlan("say what is tolerated over all targets: --max-rate, or one of [tolerance] in a plan")
+    against = _swapped_against(wanted, intruder, by_plan=plan is not None)
+    public, inside = folders_of(wanted, release, private)
     check_halves(to_release, to_private, ())
-    masking = Masking.read(release=release, private=private)
+    masking = Masking.read(release=public, private=inside)
+    own = wanted.swap
     try:
         with warnings_told():
-            swapped = run(masking, plan, tolerance, columns=split_names(columns), exempt_values=exempt_values)
+            swapped = run(
+                masking,
+                against,
+                section.tolerance,
+                columns=own.columns,
+                exempt_values=own.exempt_values,
+                domains=own.domains,
+            )
     except HopelessSwap as refusal:
         typer.echo(f"no exchange helps: {refusal}")
         raise typer.Exit(NO) from None
@@ -238,3 +249,20 @@ def swap(
         raise typer.Exit(NO)
     swapped.write(release=to_release, private=to_private)
     typer.echo(f"\nmay leave:     {to_release}/\nstays inside:  {to_private}/")
+
+
+def _swapped_against(wanted: AttackPlan, name: str | None, *, by_plan: bool) -> Attack:
+    """Return who is named: by the option, under [swap], or as the only one; without a plan, Winkler's matcher."""
+    from ..attacks import Fingerprint
+    from ..pipeline import named_intruders
+
+    named = named_intruders(wanted)
+    name = name or wanted.swap.intruder or (next(iter(named)) if len(named) == 1 else None)
+    if name is None and by_plan:
+        raise BadPlan(
+            "say against whom: --intruder, or intruder under [swap]; one of " + ", ".join(map(repr, named))
+        )
+    found: Attack = intruder_named(name or MATCHER, named)
+    if isinstance(found, Fingerprint):
+        raise BadPlan("a fingerprint is in what was not masked: no exchange of masked values removes it")
+    return found

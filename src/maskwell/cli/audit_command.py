@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from ..errors import BadPlan
-from .attack_command import NO, PrivateOption, ReleaseOption
+from .attack_command import NO
 from .file_options import JsonOption, split_names
 from .messages import warnings_told
+from .plan_options import PrivateOption, ReleaseOption
 
 
 def audit(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,74 +25,49 @@ from .file_options import (
     split_names,
 )
 from .messages import said_at_terminal, warnings_told
-from .plan_options import (
-    DistanceOption,
-    ExpectedHOption,
-    FieldsOption,
-    IntruderOptions,
-    MatchBlocksOption,
-    MaxRateOption,
-    MaxRatioOption,
-    ProbHOption,
-    SmallOption,
-    TargetBlocksOption,
-    WithinOption,
-    tolerance_of,
-)
+from .plan_options import NAMES, MaxRateOption, SmallOption, sections_of
+
+if TYPE_CHECKING:
+    from ..attacks.protocol import Attack
+    from ..masking import Mask
+    from ..plan import CalibrationPlan
+    from ..table import Table
 
 NO = 1  # exit code: the answer is no
+NEAREST = ("nearest record", "nearest, informed")  # by whom where nobody is named
+OPTIONS = {"over": "outlying", "intruders": "intruder"}  # keys of a plan whose options have other names
+WIDER = 0.3  # by how much intervals may widen where only a model is named
 
 
 def calibrate(
     what: PlanArgument,
     columns: ColumnsOption = None,
-    independent: Annotated[
-        bool, typer.Option("--independent", help="Independent noise in place of correlated.")
-    ] = False,
     schema: SchemaOption = None,
-    encoding: EncodingOption = None,
-    delimiter: DelimiterOption = None,
-    decimal: DecimalOption = None,
-    input_format: InputFormatOption = None,
     intruder: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="matcher, nearest, law or fingerprint; several with commas.",
-            show_default="nearest, by euclid and by posterior",
+            help=f"By whom it must hold, {NAMES}; again for others.",
+            show_default="nearest record; nearest, informed",
         ),
     ] = None,
-    distance: DistanceOption = None,
     largest_target_block: SmallOption = None,
-    target_blocks: TargetBlocksOption = None,
-    match_blocks: MatchBlocksOption = None,
-    fields: FieldsOption = None,
-    within: WithinOption = None,
     max_rate: MaxRateOption = None,
-    max_ratio: MaxRatioOption = None,
-    expected_h: ExpectedHOption = None,
-    prob_h: ProbHOption = None,
     outlying: Annotated[
         bool, typer.Option("--outlying", help="Judge the most outlying tenth of the targets.")
-    ] = False,
-    per_column: Annotated[
-        bool, typer.Option("--per-column", help="A scale for each column: least variance added in all.")
     ] = False,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FORMULA", help="A model whose intervals noise may widen only so far; several times."
+            metavar="FORMULA", help="A linear model whose intervals may widen only so far; several times."
         ),
     ] = None,
     at_most_wider: Annotated[
         float | None,
         typer.Option(help="How much wider, as a share: 0.3 is 30%.", show_default="0.3 with --model"),
     ] = None,
-    family: Annotated[str | None, typer.Option(help="Family of the models.", show_default="gaussian")] = None,
     ignore_floor: Annotated[
         bool, typer.Option("--ignore-floor", help="Report records that no noise protects, and go on.")
     ] = False,
-    replicates: Annotated[int, typer.Option(help="Draws of the noise at each scale.")] = 20,
-    confirmations: Annotated[int, typer.Option(help="Fresh draws that confirm the scale.")] = 40,
     picture: Annotated[Path | None, typer.Option(help="Draw the trace (PNG, SVG or PDF).")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat a calibration exactly.")] = None,
     as_json: JsonOption = False,
@@ -102,41 +76,48 @@ def calibrate(
 
     Nothing is written but the picture: put the scale it finds into a plan. With --model it keeps to a bound on utility
     too, by less noise in the columns that the model uses and more in the others; exit code 1 where no noise meets both.
+    Other masks, intruders, tolerances and families of models, and how the search is made, are said by a plan.
 
     Examples:
+
+    - `maskwell calibrate plan.toml --picture trace.png`
 
     - `maskwell calibrate survey.csv --schema survey.toml --columns INCOME,TAXES --max-rate 0.15`
 
     - `maskwell calibrate survey.csv --columns INCOME,TAXES,AGE --model "SPENT ~ INCOME" --at-most-wider 0.3`
-
-    - `maskwell calibrate plan.toml --prob-h 3,0.1 --outlying --picture trace.png`
     """
     from ..calibration import Search
     from ..calibration import calibrate as run
-    from ..tolerances import MaxRate
+    from ..pipeline import bounds_of
 
-    chosen = IntruderOptions(largest_target_block, target_blocks, match_blocks, fields, within, distance)
-    attacks = _attacks(chosen, intruder)
-    tolerance = tolerance_of(max_rate, max_ratio, expected_h, prob_h, default=MaxRate(0.15))
-    bounds = _bounds(model, at_most_wider, family)
+    if at_most_wider is not None and not model:
+        raise BadPlan("--at-most-wider is about a model: name it with --model 'y ~ x'")
+    options = given_options(
+        largest_target_block=largest_target_block,
+        max_rate=max_rate,
+        over="outlying" if outlying else None,
+        intruders=intruder or None,
+    )
+    models = [{"formula": one, "at_most_wider": at_most_wider or WIDER} for one in model or ()]
+    plan = _plan(what, given_options(columns=columns, schema=schema), options, models)
     if picture is not None:
         check_picture(picture)
-    read_as = given_options(
-        schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format
-    )
-    mask, table = _mask_and_table(what, columns, read_as, independent=independent)
+    own = plan.calibrate
+    mask, table, attacks = _search_arguments(plan)
     with warnings_told():
         found = run(
             mask,
             table,
             attacks,
-            tolerance,
+            plan.tolerance.tolerance,
             search=Search(
-                over="outlying" if outlying else "all",
-                replicates=replicates,
-                confirmations=confirmations,
-                per_column=per_column,
-                bounds=bounds,
+                over=plan.tolerance.over,
+                replicates=own.replicates,
+                confirmations=own.confirmations,
+                precision=own.precision,
+                level=own.level,
+                per_column=own.per_column,
+                bounds=bounds_of(plan.models),
                 floor="report" if ignore_floor else "refuse",
             ),
             seed=seed,
@@ -149,44 +130,31 @@ def calibrate(
         raise typer.Exit(NO)
 
 
-def _bounds(models: list[str] | None, at_most_wider: float | None, family: str | None) -> list[Any]:
-    """Return a bound for each model, refusing what is said of models where none is named."""
-    from ..calibration import Bound
+def _plan(
+    what: Path, source: dict[str, Any], options: dict[str, Any], models: list[dict[str, Any]]
+) -> CalibrationPlan:
+    """Return the plan that is named, or that of a file and options."""
+    from ..plan import CalibrationPlan
 
-    if not models:
-        if at_most_wider is not None or family is not None:
-            raise BadPlan("--at-most-wider and --family are about a model: name it with --model 'y ~ x'")
-        return []
-    options = given_options(at_most=at_most_wider, family=family)
-    return [Bound(formula, **options) for formula in models]
-
-
-def _attacks(chosen: IntruderOptions, intruder: str | None) -> Any:
-    """Return the named intruders, or the nearest record by two distances: all that is known, and all that is not."""
-    if intruder is not None:
-        return [chosen.plan(kind) for kind in split_names(intruder) or ()]
-    if chosen.distance is not None:
-        return [chosen.plan("nearest")]
-    return [replace(chosen, distance=one).plan("nearest") for one in ("euclid", "posterior")]
+    named = source | options | given_options(model=models or None)
+    if is_plan(what, {OPTIONS.get(name, name): value for name, value in named.items()}):
+        return CalibrationPlan.read(what)
+    columns = source.pop("columns", None)
+    masks = [noise("CorrelatedNoise", columns, sd_ratio=0.3)]
+    sections = {"input": {"file": what} | source, "masks": masks, "models": models}
+    return CalibrationPlan.from_dict(sections | sections_of(options))
 
 
-def _mask_and_table(what: Path, columns: str | None, read_as: dict[str, Any], *, independent: bool) -> Any:
-    from ..pipeline import read_input
-    from ..plan import NoisePlan
+def _search_arguments(plan: CalibrationPlan) -> tuple[Mask, Table, dict[str, Attack]]:
+    """Read the file; return the mask, the records, and the intruders by whom the noise is judged."""
+    from ..pipeline import intruders_of, read_input
 
-    if is_plan(what, given_options(columns=columns, independent=independent or None) | read_as):
-        plan = NoisePlan.read(what)
-    else:
-        start = (
-            ("IndependentNoise", {"variance_ratio": 0.1})
-            if independent
-            else ("CorrelatedNoise", {"sd_ratio": 0.3})
-        )
-        source = {"file": what} | read_as
-        plan = NoisePlan.from_dict({"input": source, "masks": [noise(start[0], columns, **start[1])]})
     with warnings_told():
         table = read_input(plan)
-    return plan.mask(table.schema), table
+    mask = plan.mask(table.schema)
+    named = intruders_of(plan, table, mask.card(table))
+    held = plan.tolerance.held(named) if plan.intruders or plan.tolerance.intruders else NEAREST
+    return mask, table, {name: named[name] for name in held if name in named}
 
 
 def _tell(trial: Any) -> None:

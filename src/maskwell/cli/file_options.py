@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,8 @@ DecimalOption = Annotated[
     str | None, typer.Option(help="The decimal sign of a CSV file.", show_default="found")
 ]
 InputFormatOption = Annotated[
-    str | None, typer.Option(help="The format of FILE: csv, parquet, sav, ...", show_default="its ending")
+    str | None,
+    typer.Option("--format", help="The format of FILE: csv, parquet, sav, ...", show_default="its ending"),
 ]
 SeedOption = Annotated[int | None, typer.Option(help="For studies: needs --study.")]
 StudyOption = Annotated[
@@ -47,10 +49,15 @@ def is_plan(what: Path, options: dict[str, Any]) -> bool:
     """Whether a plan was named; options that belong into it are then refused."""
     if what.suffix.lower() != ".toml":
         return False
+    refuse_beside_plan(options)
+    return True
+
+
+def refuse_beside_plan(options: Mapping[str, Any]) -> None:
+    """Refuse options that belong into a plan."""
     if options:
         listed = ", ".join(f"--{name.replace('_', '-')}" for name in options)
         raise BadPlan(f"a plan says it all: write {listed} into the plan instead")
-    return True
 
 
 def noise(kind: str, columns: str | None, **scale: float) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import BadInput, BadPlan, CannotWrite, MaskwellError, raise_all
+from ..errors import BadInput, BadPlan, CannotWrite, MaskwellError
 from .file_options import JsonOption, given_options
 from .messages import echo_message, warnings_told
 from .seal_command import IdentityOption, PassphraseFileOption, passphrase_for
@@ -34,10 +34,18 @@ def fit(
         str, typer.Argument(metavar="FORMULA", help="The model, e.g. 'y ~ x1*x2 + sex + (1|school)'.")
     ],
     family: Annotated[
-        str, typer.Option(help="gaussian, binary, logit, probit, ordered, poisson or negative binomial.")
-    ] = "gaussian",
-    link: Annotated[
-        str | None, typer.Option(help="Of a binary family: logit or probit.", show_default="logit")
+        str | None,
+        typer.Option(
+            help="gaussian, binary, logit, probit, ordered, poisson or negative binomial.",
+            show_default="gaussian",
+        ),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="Values that are missing or coded: draw them with the rest, or drop their records.",
+            show_default="draw",
+        ),
     ] = None,
     card: Annotated[
         Path | None,
@@ -48,50 +56,17 @@ def fit(
     schema: Annotated[
         Path | None, typer.Option(help="Of a data file: the schema (TOML).", show_default="one is proposed")
     ] = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            help="Values that are missing or coded: draw them with the rest, or drop their records.",
-            show_default="draw",
-        ),
-    ] = None,
-    weights: Annotated[str | None, typer.Option(metavar="COLUMN", help="A column of survey weights.")] = None,
-    measurement_error: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=VARIANCE",
-            help="The variance of a known error of the original values of a column; again for others.",
-        ),
-    ] = None,
-    chains: Annotated[int, typer.Option(min=1, help="How many chains.")] = 4,
-    draws: Annotated[
-        int | None, typer.Option(min=4, help="Draws of each chain.", show_default="until the chains agree")
-    ] = None,
-    warmup: Annotated[
-        int | None, typer.Option(min=0, help="Draws left out at the start of each chain.", show_default="500")
-    ] = None,
-    sampler: Annotated[
-        str | None,
-        typer.Option(
-            help="auto, gibbs, closed, marginal, enumerated or paper.",
-            show_default="auto: the fastest that holds",
-        ),
-    ] = None,
-    cores: Annotated[
-        int | None, typer.Option(min=1, help="How many chains run at once.", show_default="all cores")
+    options: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Other options (TOML): chains, draws, weights, priors, level, ..."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same draws.")] = None,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     check: Annotated[
         str | None,
         typer.Option(metavar="METHOD", help="Also a cheap correction: moment, calibration or simex."),
     ] = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Draw the intervals, adjusted and not.")
-    ] = None,
-    truths: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write what is known of each true value (.csv, .parquet)."),
     ] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the draws of the model (.csv, .parquet).")
@@ -100,7 +75,9 @@ def fit(
 ) -> None:
     """Fit a model to a release as if to the original: estimates that the noise does not bias, honest intervals.
 
-    The fit that takes the released values for true stands beside. Exit code 1 where the chains do not agree.
+    The fit that takes the released values for true stands beside. Exit code 1 where the chains do not agree. The file
+    of --options has the arguments of `fit` in Python, and level and truths (where to write what is known of each true
+    value).
 
     Examples:
 
@@ -111,49 +88,35 @@ def fit(
     - `maskwell fit out "INCOME ~ AGE + SEX" --identity key.txt`
     """
     from ..analysis import fit as run
+    from ..plan import FitPlan
 
-    _check_outputs(level, check, picture, truths, save)
-    errors = _errors(measurement_error)
-    options = given_options(
-        link=link,
-        weights=weights,
-        missing=missing,
-        draws=draws,
-        warmup=warmup,
-        seed=seed,
-        sampler=sampler,
-        cores=cores,
-    )
-    options |= {"measurement_error": errors} if errors else {}
-    options |= {"keep_truths": True} if truths is not None else {}
+    plan = FitPlan.read(options, given_options(family=family, missing=missing, seed=seed))
+    _check_outputs(check, picture, plan.truths, save)
     with warnings_told() as told:
         held = _read(release, schema, _card_opening(release, card, identity, passphrase_file))
-        beside = (
-            None if check is None else _run_cross_check(check, formula, held, {"family": family} | options)
-        )
-        found = run(formula, held, family=family, chains=chains, **options)
+        beside = None if check is None else _run_cross_check(check, formula, held, plan.arguments)
+        found = run(formula, held, **plan.arguments)
         told += map(str, [*found.notes, *([found.warning] if found.warning else [])])
-    _print(found, beside, level, as_json)
+    _print(found, beside, plan.level, as_json)
     if picture is not None:
         from ..analysis.results.plots import draw_fit
 
         echo_message(f"drawn: {draw_fit(found, picture)}")
     if save is not None:
         echo_message(f"written: {_write(_draws_table(found), save)}")
-    if truths is not None:
-        echo_message(f"written: {_write(_truths_table(found, held, level), truths)}")
+    if plan.truths is not None:
+        fitted = fitted_records(formula, held, plan.missing)
+        echo_message(f"written: {_write(_truths_table(found, fitted, plan.level), plan.truths)}")
     if not found.converged:
         raise typer.Exit(NO)
 
 
-def _check_outputs(level: float, check: str | None, picture: Path | None, *tables: Path | None) -> None:
+def _check_outputs(check: str | None, picture: Path | None, *tables: Path | None) -> None:
     """Refuse, before any work, options that cannot be met."""
     from ..figure_style import check_picture
 
-    problems = [] if 0 < level < 1 else [f"--level lies between 0 and 1, and is not {level:g}"]
     if check is not None and check not in CHECKS:
-        problems.append(f"--check is one of {', '.join(CHECKS)}, not {check!r}")
-    raise_all(problems, BadPlan)
+        raise BadPlan(f"--check is one of {', '.join(CHECKS)}, not {check!r}")
     if picture is not None:
         check_picture(picture)
     for path in tables:
@@ -168,20 +131,6 @@ def _check_table(path: Path) -> None:
         raise CannotWrite(f"{str(path)!r} is already there; name another file or remove it")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise CannotWrite(f"the folder {str(path.parent)!r} does not exist or is not writable")
-
-
-def _errors(texts: list[str] | None) -> dict[str, float]:
-    """Read the variances of measurement errors: COLUMN=VARIANCE."""
-    found: dict[str, float] = {}
-    for text in texts or ():
-        name, _, size = text.rpartition("=")
-        try:
-            found[name.strip()] = float(size)
-        except ValueError:
-            name = ""
-        if not name.strip():
-            raise BadPlan(f"--measurement-error is COLUMN=VARIANCE, such as x1=0.04, not {text!r}")
-    return found
 
 
 def _card_opening(release: Path, card: Path | None, identity: Path | None, file: Path | None) -> CardAccess:
@@ -281,6 +230,15 @@ def _draws_table(found: Any) -> pa.Table:
     columns |= {name: found.draws_of(name).ravel() for name in found.names}
     arrays: list[Any] = [pa.array(column) for column in columns.values()]
     return pa.Table.from_arrays(arrays, names=list(columns))
+
+
+def fitted_records(formula: str, held: Release, missing: str) -> Release:
+    """Return the records that were fitted: where missing values are dropped, those that have all of the model."""
+    from ..analysis.complete_records import complete
+    from ..analysis.model import read_formula
+    from ..analysis.model_fit import DROP
+
+    return complete(held, [*read_formula(formula, held)[1]])[0] if missing == DROP else held
 
 
 def _truths_table(found: Any, held: Release, level: float) -> pa.Table:

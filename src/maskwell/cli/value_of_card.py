@@ -1,76 +1,41 @@
-"""`maskwell card-value`, and the options of the Bayesian intruder."""
+"""`maskwell card-value`, and what is said and drawn of intruders who weigh by the law."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import BadPlan
 from .file_options import JsonOption, given_options
 from .messages import echo_message, said_at_terminal, warnings_told
-from .plan_options import FieldsOption, IntruderOptions, MatchBlocksOption, SmallOption, TargetBlocksOption
+from .plan_options import (
+    AttackPlanArgument,
+    PrivateFolderOption,
+    ReleaseFolderOption,
+    SmallOption,
+    TargetsOption,
+    attack_plan,
+    folders_of,
+    pairs_told,
+)
+
+if TYPE_CHECKING:
+    from ..attacks.protocol import Attack
 
 MANY, MANY_TOGETHER = 5_000_000, 50_000  # pairs of records from which on the work is announced
 
-KernelOption = Annotated[
-    str | None,
-    typer.Option(help="Of --intruder law: coherent, forward, paper or fms.", show_default="coherent"),
-]
-UntoldOption = Annotated[
-    bool, typer.Option("--untold", help="The intruder law has a prior instead of the noise's parameters.")
-]
-TargetsOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A file the intruder holds.", show_default="the truth")
-]
-HelpersOption = Annotated[
-    str | None,
-    typer.Option(help="Of --intruder law: so many other units he knows, or all.", show_default="0"),
-]
-ThresholdOption = Annotated[
-    float | None,
-    typer.Option(help="Of --intruder law: he claims links of a probability above this.", show_default="0"),
-]
-FamilyOption = Annotated[
-    str | None,
-    typer.Option(help="The prior: inverse gamma, gamma or lognormal.", show_default="inverse gamma"),
-]
-MeanOverSdOption = Annotated[
-    float | None, typer.Option(help="How tight the prior is: its mean over its sd.", show_default="20")
-]
 
-
-def belief_options(
-    kind: str, options: dict[str, Any], prior: dict[str, Any], *, untold: bool
-) -> dict[str, Any]:
-    """Return what the options say of the Bayesian intruder; refuse them of another."""
-    found = given_options(**options)
-    if "helpers" in found:
-        found["helpers"] = _helpers(found["helpers"])
-    if given_options(**prior) and not untold:
-        raise BadPlan("--family and --mean-over-sd are of the prior of --untold: say --untold too")
-    if untold:
-        from ..attacks import Prior
-
-        found["prior"] = Prior(**given_options(**prior))
-    if found and kind != "law":
-        raise BadPlan(
-            "--kernel, --untold, --family, --mean-over-sd, --helpers and --threshold are those of --intruder law"
-        )
-    return found
-
-
-def said_before(plans: Any, masking: Any, held: Any) -> None:
+def said_before(plans: Mapping[str, Attack], masking: Any, held: Any) -> None:
     """Say at a terminal how large the work is, where it is large."""
-    plan = next(iter(plans.values())) if isinstance(plans, dict) else plans
+    plan: Any = next(iter(plans.values()))
     pairs = _pairs(plan, masking, held)
-    together = plan.helpers or plan.prior is not None
-    if pairs >= (MANY_TOGETHER if together or isinstance(plans, dict) else MANY):
-        who = f"{len(plans)} intruders" if isinstance(plans, dict) else "the intruder"
-        said_at_terminal(f"up to {pairs:,} pairs of records for {who}: this may take a while")
+    together = len(plans) > 1 or plan.helpers or plan.prior is not None
+    if pairs >= (MANY_TOGETHER if together else MANY):
+        said_at_terminal(f"up to {pairs:,} pairs of records for {pairs_told(plans)}: this may take a while")
 
 
 def _pairs(plan: Any, masking: Any, held: Any) -> int:
@@ -102,12 +67,15 @@ def _steps(plan: Any, masking: Any, held: Any, *, as_json: bool) -> Callable[[st
     return step
 
 
-def check_drawable(kind: str, picture: Path) -> None:
+def check_drawable(plans: Mapping[str, Attack], picture: Path) -> None:
     """Refuse, before any work, a picture that cannot be drawn."""
+    from ..attacks import BayesIntruder
     from ..figure_style import check_picture
 
-    if kind != "law":
-        raise BadPlan("--picture draws what --intruder law believes")
+    if len(plans) > 1 or not isinstance(next(iter(plans.values())), BayesIntruder):
+        raise BadPlan(
+            "--picture draws what one intruder believes: name him, as by --intruder 'knows the law'"
+        )
     check_picture(picture)
 
 
@@ -132,18 +100,23 @@ def _helpers(text: str) -> int | str:
 
 
 def card_value(
-    release: Annotated[Path, typer.Option(help="The folder that may leave.")],
-    private: Annotated[Path, typer.Option(help="The folder that stays: key, links, truth.")],
+    plan: AttackPlanArgument = None,
+    release: ReleaseFolderOption = None,
+    private: PrivateFolderOption = None,
     largest_target_block: SmallOption = None,
-    target_blocks: TargetBlocksOption = None,
-    match_blocks: MatchBlocksOption = None,
-    fields: FieldsOption = None,
     targets: TargetsOption = None,
     helpers: Annotated[
         str | None, typer.Option(help="Also intruders who know so many other units, e.g. 10,100,all.")
     ] = None,
-    family: FamilyOption = None,
-    mean_over_sd: MeanOverSdOption = None,
+    family: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the prior on the noise: inverse gamma, gamma or lognormal.", show_default="inverse gamma"
+        ),
+    ] = None,
+    mean_over_sd: Annotated[
+        float | None, typer.Option(help="How tight the prior is: its mean over its sd.", show_default="20")
+    ] = None,
     ceiling: Annotated[
         bool,
         typer.Option(
@@ -154,26 +127,30 @@ def card_value(
 ) -> None:
     """Compare the risk with the parameters of the noise told and not told, and say what that advises.
 
+    Of a plan it reads [output] and [targets]: the folders, whom the intruder is after and what he knows.
+
     Example: `maskwell card-value --release out --private inside --helpers 10,100`
     """
-    from ..attacks import Prior
+    from ..attacks import BayesIntruder, Prior
     from ..attacks import card_value as run
     from ..masking import Masking
     from ..pipeline import read_targets
 
-    plan = IntruderOptions(largest_target_block, target_blocks, match_blocks, fields).plan("law")
+    wanted = attack_plan(plan, given_options(largest_target_block=largest_target_block))
+    intruder = BayesIntruder(**wanted.targets.shared)
     prior = Prior(**given_options(family=family, mean_over_sd=mean_over_sd))
     counts = [_helpers(one) for one in (helpers or "").split(",") if one.strip()]
-    masking = Masking.read(release=release, private=private)
-    held = None if targets is None else read_targets(targets, masking.truth.schema, plan)
+    public, inside = folders_of(wanted, release, private)
+    masking = Masking.read(release=public, private=inside)
+    held = None if targets is None else read_targets(targets, masking.truth.schema, [intruder])
     with warnings_told():
         result = run(
             masking,
-            plan=plan,
+            plan=intruder,
             prior=prior,
             helpers=counts,
             ceiling=ceiling,
             targets=held,
-            progress=_steps(plan, masking, held, as_json=as_json),
+            progress=_steps(intruder, masking, held, as_json=as_json),
         )
     typer.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False) if as_json else repr(result))

@@ -174,7 +174,7 @@ def _file_suffix(file: Path, format: str | None, error: type[BadInput] | type[Ca
     ending = (format or file.suffix.removeprefix(".")).lower()
     if ending in FORMATS:
         return ending
-    listed, option = f"one of {', '.join(FORMATS)}", "name it with the option format (--input-format)"
+    listed, option = f"one of {', '.join(FORMATS)}", "name it with the option format"
     if ending:
         raise error(f"the format {ending!r} is not {listed}{nearest(ending, FORMATS)}: {option}")
     raise error(f"the file {file.name!r} has no ending that says its format: {option}, {listed}")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .demo import demo_plans
-    from .intruders import intruders_beside
+    from .intruders import intruders_of, named_intruders
+    from .noise_search import bounds_of
     from .outcome import Advice, Attempt, Outcome
     from .plan_files import (
         check_folders,
@@ -20,17 +21,21 @@ if TYPE_CHECKING:
         unrelated_releases,
     )
     from .run import release
+    from .tolerance_checks import Judge
 
 __all__ = [
     "Advice",
     "Attempt",
+    "Judge",
     "Outcome",
+    "bounds_of",
     "check_folders",
     "demo_plans",
     "earlier_of",
     "inspect_file",
-    "intruders_beside",
+    "intruders_of",
     "mask_by_plan",
+    "named_intruders",
     "read_input",
     "read_table",
     "read_targets",
@@ -41,13 +46,16 @@ __all__ = [
 _WHERE = {
     "Advice": "outcome",
     "Attempt": "outcome",
+    "Judge": "tolerance_checks",
     "Outcome": "outcome",
+    "bounds_of": "noise_search",
     "check_folders": "plan_files",
     "demo_plans": "demo",
     "earlier_of": "plan_files",
     "inspect_file": "plan_files",
-    "intruders_beside": "intruders",
+    "intruders_of": "intruders",
     "mask_by_plan": "plan_files",
+    "named_intruders": "intruders",
     "read_input": "plan_files",
     "read_table": "plan_files",
     "read_targets": "plan_files",

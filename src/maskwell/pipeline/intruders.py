@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,21 +16,24 @@ from .progress import StageStep
 if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..masking import Masking
-    from ..plan import ReleasePlan
     from ..table import Table
+    from .known_columns import IntrudersPlan
 
 BY_THE_CARD = ("noise", "posterior")  # distances of the nearest-record intruder that need the card
 
 
-def named_intruders(plan: ReleasePlan) -> dict[str, Any]:
+def named_intruders(plan: IntrudersPlan) -> dict[str, Any]:
     """Return the intruders by name: those of the plan, or the default ones."""
     return dict(plan.intruders) if plan.intruders else default_intruders(plan.targets.shared)
 
 
-def intruders_of(plan: ReleasePlan, table: Table, card: NoiseCard) -> dict[str, Any]:
+def intruders_of(
+    plan: IntrudersPlan, table: Table, card: NoiseCard, own: Collection[str] | None = None
+) -> dict[str, Any]:
     """Return the intruders by name, each with the columns in clear on which he relies (see `known_columns`).
 
-    Where the plan names nobody and no column has the role key, they compare what is masked.
+    Where the plan names nobody and no column has the role key, they compare what is masked. Who holds a file relies on
+    its `own` columns only.
     """
     named = named_intruders(plan)
     if (
@@ -39,7 +42,7 @@ def intruders_of(plan: ReleasePlan, table: Table, card: NoiseCard) -> dict[str, 
         and not _undropped_names(table, table.schema.with_role("key"))
     ):
         named = _on_masked(named, _undropped_names(table, card.masked), table)
-    return on_known_columns(named, plan, table, card)
+    return on_known_columns(named, plan, table, card, own)
 
 
 def _undropped_names(table: Table, names: Iterable[str]) -> tuple[str, ...]:
@@ -57,21 +60,6 @@ def _on_masked(named: Mapping[str, Any], masked: tuple[str, ...], table: Table) 
         elif fields:
             out[name] = replace(plan, fields=fields)
     return out
-
-
-def intruders_beside(plan: Linkage) -> dict[str, Any]:
-    """Return the intruders of one table: the same targets, blocks and fields for all."""
-    names = ("largest_target_block", "target_blocks", "match_blocks", "fields")
-    shared: dict[str, Any] = {name: getattr(plan, name) for name in names}
-    return {
-        "Winkler's matcher": plan,
-        "nearest record": NearestRecord(**shared),
-        "nearest, informed": NearestRecord(**shared, distance="posterior"),
-        "knows the law": BayesIntruder(**shared),
-        "knows the law, one-to-one": BayesIntruder(**shared, assignment="one-to-one"),
-        "the ceiling": BayesIntruder(**shared, helpers="all"),
-        "fingerprint alone": Fingerprint(**{name: shared[name] for name in names[:-1]}),
-    }
 
 
 def default_intruders(shared: Mapping[str, Any]) -> dict[str, Any]:

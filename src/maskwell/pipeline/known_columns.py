@@ -7,8 +7,8 @@ A plan whose own blocks are fewer, without such reasons, is not judged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..attacks import Fingerprint, Risk
 from ..attacks.known_columns import (
@@ -25,17 +25,38 @@ from ..notes import Note
 if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..masking import Masking
-    from ..plan import ReleasePlan
+    from ..plan import ReleasePlan, TargetsPlan
     from ..table import Table
 
 
+class IntrudersPlan(Protocol):
+    """A plan that says who attacks, and whom they are after."""
+
+    @property
+    def intruders(self) -> tuple[tuple[str, Attack], ...]:
+        """Who attacks, by name; nobody where the default ones do."""
+        ...
+
+    @property
+    def targets(self) -> TargetsPlan:
+        """Whom they are after."""
+        ...
+
+
 def on_known_columns(
-    intruders: Mapping[str, Attack], plan: ReleasePlan, table: Table, card: NoiseCard
+    intruders: Mapping[str, Attack],
+    plan: IntrudersPlan,
+    table: Table,
+    card: NoiseCard,
+    own: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """Let every intruder whose blocks are not named match within all that he may know in clear."""
+    """Let every intruder whose blocks are not named match within all that he may know in clear.
+
+    Of what he may know, who holds a file has its `own` columns.
+    """
     not_known = plan.targets.not_known
     raise_all((f"[targets] not_known: {said}" for said in table.schema.missing_columns(not_known)), BadPlan)
-    known = known_blocks(table, card, not_known)
+    known = [name for name in known_blocks(table, card, not_known) if own is None or name in own]
     return {name: with_known_blocks(attack, table, known) for name, attack in intruders.items()}
 
 

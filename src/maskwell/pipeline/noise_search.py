@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -19,11 +19,11 @@ from .costs import attack_seconds
 from .release_key import keep_key
 
 if TYPE_CHECKING:
-    from ..calibration import Calibration
+    from ..calibration import Bound, Calibration
     from ..calibration.trial_store import KeptTrials
     from ..calibration.trials import Trial
     from ..card import NoiseCard
-    from ..plan import ReleasePlan
+    from ..plan import ModelPlan
     from .meet_tolerance import MaskingSetting
     from .progress import StageStep
 
@@ -52,7 +52,7 @@ def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[Note]]:
                 precision=own.precision,
                 level=own.level,
                 per_column=own.per_column,
-                bounds=_bounds(case.plan),
+                bounds=bounds_of(case.plan.models),
                 floor="report",
             ),
             TrialDraws(key or Key.from_os(), _trial_counter(step), kept, within_budget(case)),
@@ -110,10 +110,11 @@ def within_budget(case: MaskingSetting) -> Callable[[NoiseCard], bool] | None:
     return lambda card: seconds(card) <= most
 
 
-def _bounds(plan: ReleasePlan) -> list[Any]:
+def bounds_of(models: Iterable[ModelPlan]) -> list[Bound]:
+    """Return the bounds on utility that the [[models]] of a plan give."""
     from ..calibration import Bound
 
-    bounded = [(one, one.at_most_wider) for one in plan.models if one.at_most_wider is not None]
+    bounded = [(one, one.at_most_wider) for one in models if one.at_most_wider is not None]
     return [Bound(one.formula, one.family, most) for one, most in bounded]
 
 

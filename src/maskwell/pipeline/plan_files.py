@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import BadPlan, nearest, raise_all
 from ..io import conform_proposed, conform_raw, load, proposal_of
@@ -18,6 +19,7 @@ from ..plan import InputPlan, MaskPlan, NoisePlan, OutputPlan
 from ..schema import Column, Schema
 
 if TYPE_CHECKING:
+    from ..attacks.protocol import Attack
     from ..io.inspect import SchemaProposal
     from ..io.raw_columns import Raw
     from ..masking.application import Progress
@@ -146,15 +148,16 @@ def _private_folders(target: OutputPlan) -> list[Path]:
     return [*target.earlier_private, target.private]
 
 
-def read_targets(path: Path, schema: Schema, plan: Any) -> Table:
-    """Read a file that an intruder holds: the columns he needs of it, as numbers or names without codes or units.
+def read_targets(path: Path, schema: Schema, plans: Iterable[Attack]) -> Table:
+    """Read a file that intruders hold: the columns they need of it, as numbers or names without codes or units.
 
     He has collected them himself, so amounts beyond a code and fractions are read as they are; the attack codes
     them as the release does.
     """
     raw = _load(InputPlan(file=path))
-    compared = plan.named_columns or schema.with_role("key")
-    wanted = {*plan.match_columns(schema), *compared, schema.id_column}
+    wanted: set[str | None] = {schema.id_column}
+    for plan in plans:
+        wanted |= {*plan.match_columns(schema), *(plan.named_columns or schema.with_role("key"))}
     names = [name for name in raw.data.column_names if name in wanted and name in schema]
     columns = tuple(_as_collected(schema[name]) for name in names)
     return conform_raw(replace(raw, data=raw.data.select(names)), replace(schema, columns=columns))

@@ -7,6 +7,7 @@ tolerance is not met, whatever the others find.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from ..tolerances import ExpectedH, MaxRate
 
 if TYPE_CHECKING:
     from ..attacks.bayes.matching_posterior.ceiling_bound import Ceiling
-    from ..plan import ReleasePlan
+    from ..attacks.protocol import Attack
+    from ..plan import ReleasePlan, TolerancePlan
     from ..table import Table
 
 ROUNDING = 1e-9
@@ -64,11 +66,14 @@ class Judge:
     @classmethod
     def of(cls, plan: ReleasePlan, intruders: dict[str, Any], truth: Table) -> Judge:
         """Read it from a plan."""
-        over = plan.tolerance.over
-        named = replace(plan.tolerance, intruders=())
-        usual = replace(plan, tolerance=named).held(intruders)
+        return cls.of_section(plan.tolerance, intruders, truth)
+
+    @classmethod
+    def of_section(cls, section: TolerancePlan, intruders: Mapping[str, Attack], truth: Table) -> Judge:
+        """Read it from the [tolerance] of a plan."""
+        usual = replace(section, intruders=()).held(intruders)
         waived = tuple(name for name in intruders if name not in usual)
-        return cls(plan.tolerance.tolerance, plan.held(intruders), over, truth, waived)
+        return cls(section.tolerance, section.held(intruders), section.over, truth, waived)
 
     def standings(self, risks: Risks) -> tuple[ToleranceStanding, ...]:
         """Judge the intruders for whom the tolerance is to hold, the worst first; who was not tried is left out."""

@@ -117,7 +117,7 @@ class NoisePlan:
     def from_dict(cls, data: Mapping[str, Any], folder: Path = Path()) -> Self:
         """Build a plan from plain data."""
         check_depth(data, "the plan")
-        problems = [_strange(name, cls.sections) for name in data if name not in cls.sections]
+        problems = [strange_section(name, cls.sections) for name in data if name not in cls.sections]
         parts = cls._parts(data, folder, problems)
         raise_all(problems, BadPlan)
         return cls(**parts)
@@ -141,7 +141,8 @@ class MaskPlan(NoisePlan):
         return {"input": source, "output": target, "masks": tuple(masks_of(data.get("masks"), problems))}
 
 
-def _strange(name: str, known: Iterable[str]) -> str:
+def strange_section(name: str, known: Iterable[str]) -> str:
+    """Say what a section is that is not read here."""
     if name in OF_RELEASES:
         return f"section [{name}] is for maskwell release: run that, or leave the section out here"
     return f"unknown section [{name}]{nearest(name, known)}"

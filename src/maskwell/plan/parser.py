@@ -128,6 +128,8 @@ _WORDS: dict[Any, str] = {
     tuple[str | tuple[str, ...], ...]: "a list of column names, or of lists of those to be crossed",
     dict[str, dict[str, float]]: 'a table such as { "informed links" = { warn = 0.1, fail = 0.15 } }',
     Mapping[str, str]: "a table of reasons",
+    Mapping[str, float]: "a table such as { x1 = 0.04 }",
+    Mapping[str, tuple[float, float]]: "a table of means and sds, such as { x1 = [0, 1] }",
     tuple[float, ...]: "a list of numbers",
     float | tuple[float, ...]: "a number or a list of numbers",
     tuple[tuple[float, ...], ...]: "a list of lists of numbers",

@@ -71,17 +71,8 @@ class ReleasePlan(MaskPlan):
     report: ReportPlan = field(default_factory=ReportPlan)
 
     def held(self, intruders: Mapping[str, Attack]) -> tuple[str, ...]:
-        """Return the names of the intruders, of these, by whom the tolerance is to hold.
-
-        They are those named in the plan. Where it names none they are all but the ceiling, which nobody reaches
-        who does not know everybody else, and those under `not_held`; for a tolerance on h those who have one.
-        """
-        if self.tolerance.intruders:
-            return self.tolerance.intruders
-        left = {name: attack for name, attack in intruders.items() if name not in self.tolerance.not_held}
-        if self.tolerance.on_h:
-            return tuple(name for name, attack in left.items() if type(attack).__name__ == "NearestRecord")
-        return tuple(name for name, attack in left.items() if attack.helpers != "all")
+        """Return the names of the intruders, of these, by whom the tolerance is to hold."""
+        return self.tolerance.held(intruders)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, which `from_dict` reads back; keys that are not set are left out."""
@@ -102,18 +93,24 @@ class ReleasePlan(MaskPlan):
 
     @classmethod
     def _parts(cls, data: Mapping[str, Any], folder: Path, problems: list[str]) -> dict[str, Any]:
-        parts = MaskPlan._parts(data, folder, problems)
-        for name, kind in (ONCE | STEPS).items():
-            if name in data:
-                parts[name] = section_of(kind, data[name], f"[{name}]", folder, problems)
-        parts["tolerance"] = _tolerance(data.get("tolerance", {}), problems)
-        parts["intruders"] = _intruders(data.get("intruders"), parts.get("targets"), problems)
-        parts["models"] = tuple(
-            _model(item, f"model {number}", problems)
-            for number, item in numbered_items(data.get("models"), "models", problems)
-        )
-        problems += _contradictions(parts)
-        return parts
+        return MaskPlan._parts(data, folder, problems) | release_sections(data, folder, problems)
+
+
+def release_sections(data: Mapping[str, Any], folder: Path, problems: list[str]) -> dict[str, Any]:
+    """Build the sections of a plan beyond reading, masking and writing; those that are left out have defaults."""
+    parts = {
+        name: section_of(kind, data[name], f"[{name}]", folder, problems)
+        for name, kind in (ONCE | STEPS).items()
+        if name in data
+    }
+    parts["tolerance"] = _tolerance(data.get("tolerance", {}), problems)
+    parts["intruders"] = _intruders(data.get("intruders"), parts.get("targets"), problems)
+    parts["models"] = tuple(
+        _model(item, f"model {number}", problems)
+        for number, item in numbered_items(data.get("models"), "models", problems)
+    )
+    problems += _contradictions(parts)
+    return parts
 
 
 def _tolerance(given: Any, problems: list[str]) -> Any:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import BadPlan, nearest, raise_all
 from ..tolerances import TOLERANCES, ExpectedH, MaxRate, ProbH
+
+if TYPE_CHECKING:
+    from ..attacks.protocol import Attack
 
 CEILING = "the ceiling"
 DEFAULT_INTRUDERS = (
@@ -55,6 +58,19 @@ class TolerancePlan:
     def on_h(self) -> bool:
         """Whether the tolerance is on the h-index, which only the nearest-record intruder has."""
         return isinstance(self.tolerance, ExpectedH | ProbH)
+
+    def held(self, intruders: Mapping[str, Attack]) -> tuple[str, ...]:
+        """Return the names of the intruders, of these, by whom the tolerance is to hold.
+
+        They are those named here. Where nobody is they are all but the ceiling, which nobody reaches who does not know
+        everybody else, and those under `not_held`; for a tolerance on h those who have one.
+        """
+        if self.intruders:
+            return self.intruders
+        left = {name: attack for name, attack in intruders.items() if name not in self.not_held}
+        if self.on_h:
+            return tuple(name for name, attack in left.items() if type(attack).__name__ == "NearestRecord")
+        return tuple(name for name, attack in left.items() if attack.helpers != "all")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the section as plain data."""
