@@ -189,12 +189,14 @@ def test_where_only_weaker_intruders_are_held_he_is_tried_all_the_same(
     tmp_path: Path, tolerated: float, masks: str
 ):
     outcome = verdict_of(tmp_path, WEAKER.format(tolerated=tolerated, masks=masks))
-    (said,) = (one for one in (*outcome.not_judged, *outcome.notes) if "go with what he knows" in one)
-    assert (said in outcome.not_judged) is (tolerated < 0.1)
+    refused = [one for one in outcome.not_judged if "go with what he knows" in one]
+    noted = [one for one in outcome.notes if one.code == "pipeline.predicted_columns_unheld"]
+    assert (len(refused), len(noted)) == ((1, 0) if tolerated < 0.1 else (0, 1))
     assert not any("go with what he knows" in one for one in outcome.reasons)
 
 
 def test_where_he_takes_long_it_is_said_that_he_is_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("maskwell.checks.links.MANY_PAIRS", 0)
     outcome = verdict_of(tmp_path, WEAKER.format(tolerated=0.2, masks=NOISE))
-    assert any(one.startswith("not tried, who knows the law, and how A, B, D go") for one in outcome.notes)
+    (note,) = (one for one in outcome.notes if one.code == "pipeline.predicted_columns_untried")
+    assert str(note).startswith("not tried: knows the law, and how A, B, D go with what he knows (")

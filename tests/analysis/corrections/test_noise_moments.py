@@ -22,7 +22,7 @@ def test_a_refusal_has_its_reason_apart_from_the_remedy() -> None:
     (refusal,) = caught.value.refusals
     assert refusal.reason == "column 'x1' has noise on the log scale"
     assert caught.value.problems == (
-        "column 'x1' has noise on the log scale, which moments cannot undo: use fit(...), which models it",
+        "column 'x1' has noise on the log scale, which moments cannot undo: use fit alone, which models it",
     )
     assert isinstance(caught.value, BadPlan)
     again = pickle.loads(pickle.dumps(caught.value))
