@@ -18,8 +18,9 @@ from ..errors import MaskwellError, MaskwellWarning
 from ..masking.hidden_cards import is_withheld
 from ..notes import Note
 from ..tolerances import MaxRate
-from ..words.pipeline import earlier_release_phrase, predicted_columns_phrase
+from ..words.pipeline import earlier_release_phrase, entry_phrase, predicted_columns_phrase
 from .companion_information import MATERIAL, CompanionInformation
+from .entry_times import entry_risk
 from .joined_audit import joined_failures
 from .joined_releases import Joined, earlier_rate, joined_releases, joined_risk
 from .known_columns import unrelied_reasons
@@ -85,16 +86,16 @@ def judge_masking(
         ),
     )
     notes = tuple(one.note for one in groups if one.is_judged(most) and one.gain > MATERIAL)
-    expects, joins = _expects(case, masking, risks), _joins(case, masking, risks)
-    not_judged = (*not_judged, *expects.not_judged)
-    reasons = (*case.judge.reasons(risks), *expects.reasons, *joins.reasons, *unfit, *wider, *failed)
+    further = [judge(case, masking, risks) for judge in (_expects, _joins, _enters)]
+    beyond = [reason for one in further for reason in one.reasons]
+    reasons = (*case.judge.reasons(risks), *beyond, *unfit, *wider, *failed)
     told = (name for one in groups if not one.is_judged(most) for name in one.columns)
     companions = tuple(dict.fromkeys(name for name in told if name in masking.release.table.schema))
-    notes = (*notes, *expects.notes, *joins.notes)
+    notes = (*notes, *(note for one in further for note in one.notes))
     return ReleaseVerdict(
         reasons,
         found,
-        (*not_judged, *joins.not_judged),
+        (*not_judged, *(reason for one in further for reason in one.not_judged)),
         notes,
         _aim(groups, most),
         companions,
@@ -179,6 +180,25 @@ def _joins(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
         )
         return _Further(not_judged=(*(f"{one}; {excuse}" for one in beyond), *untried))
     return _Further(notes=(note,), not_judged=untried)
+
+
+def _enters(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
+    """Let who knows the law, and when each record entered the series, attack where the earlier files show which did."""
+    if case.earlier is None or case.plan.targets.presence_not_known or not case.judge.met(risks):
+        return _Further()
+    name = _plain_law(case, risks)
+    plan = BayesIntruder() if name is None else case.intruders[name]
+    risk = entry_risk(plan, masking, (case.earlier, *case.before))
+    if risk is None:
+        return _Further()
+    whom = entry_phrase(LAW if name is None else name)
+    beyond = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
+    if not beyond or law_is_excused(case):
+        note = Note("pipeline.entry_time", {"intruder": name or LAW, "rate": risk.rate})
+        return _Further(notes=(note,))
+    advice = "give more noise, release new records by themselves or in larger numbers, or leave columns out"
+    said = tuple(f"{one}: {advice}" for one in beyond)
+    return _Further(reasons=said) if name in case.judge.held else _Further(not_judged=said)
 
 
 def _joined_leaks(case: MaskingSetting, joined: Joined, risk: Risk) -> tuple[str, ...]:

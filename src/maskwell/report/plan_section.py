@@ -80,12 +80,12 @@ def plan_text(plan: Mapping[str, Any]) -> str:
 
 def _value(value: Any, key: str = "") -> str:
     """Write a value as a plan file has it."""
-    if key in PATHS or isinstance(value, PurePath):
+    if isinstance(value, PurePath) or (key in PATHS and isinstance(value, str)):
         value = PurePath(value).name
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(_value(one, key) for one in value) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 

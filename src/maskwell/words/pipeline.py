@@ -40,6 +40,15 @@ def earlier_release_phrase(intruder: str, columns: Iterable[str], releases: int)
     return f"{intruder}, and has the earlier {plural(releases, 'release', 'releases')} with {comma_list(columns)}"
 
 
+def entry_phrase(intruder: str) -> str:
+    """Name an intruder who knows when records entered a series of releases."""
+    return f"{intruder}, and by the earlier releases when each record entered"
+
+
+def _entry_time(*, intruder: str, rate: float) -> str:
+    return f"{entry_phrase(intruder)}, finds {rate:.1%}"
+
+
 def predicted_columns_phrase(intruder: str, columns: Iterable[str]) -> str:
     """Name an intruder who expects columns that he does not know."""
     return f"{intruder}, and how {comma_list(columns)} go with what he knows"
@@ -159,6 +168,9 @@ WORDS: dict[str, Wording] = {
     ),
     "pipeline.earlier_release_alone": Wording(
         _earlier_release_alone, "caution", "the same, where the earlier release alone tells as much"
+    ),
+    "pipeline.entry_time": Wording(
+        _entry_time, "caution", "what an intruder finds who has the earlier releases of a growing file"
     ),
     "pipeline.predicted_columns": Wording(
         _predicted_columns,
