@@ -68,5 +68,5 @@ def test_intruders_rely_on_what_is_told(excepted: dict[str, str], tmp_path: Path
     )
     outcome = release(plan, key=KEY, advise=False)
     assert outcome.after["law"].attack.match_blocks == ("S0", "S1", "S2", "BOTH")
-    assert any("S0 is taken as known, because X0 tells it" in note for note in outcome.notes)
-    assert any("because sensitive: COIN" in note for note in outcome.notes)
+    assert any("S0 is taken as known, because X0 tells it" in str(note) for note in outcome.notes)
+    assert any("because sensitive: COIN" in str(note) for note in outcome.notes)

@@ -216,15 +216,21 @@ def test_the_command_takes_models(
     monkeypatch.chdir(tmp_path)
     mw.write(table, "t.csv")
     Path("t.toml").write_text(table.schema.to_toml(), encoding="utf-8")
-    told = ("--columns", "X1,X2", "--fields", "X1,X2", "--distance", "posterior", "--ignore-floor")
-    few = ("--independent", "--replicates", 2, "--confirmations", 2, "--seed", 1, "--max-rate", 0.05)
-    models = ("--model", MODEL, "--model", "Y ~ X1", "--at-most-wider", 0.05)
-    ran = run("calibrate", "t.csv", "--schema", "t.toml", *told, *few, *models, "--json")
+    models = "".join(f'[[models]]\nformula = "{one}"\nat_most_wider = 0.05\n' for one in (MODEL, "Y ~ X1"))
+    plan = """[input]\nfile = "t.csv"\nschema = "t.toml"
+[[masks]]\nmask = "IndependentNoise"\ncolumns = ["X1", "X2"]\nvariance_ratio = 0.1
+[[intruders]]\nname = "informed"\nattack = "NearestRecord"\ndistance = "posterior"\nfields = ["X1", "X2"]
+[targets]\nmatch_blocks = []
+[tolerance]\nmax_rate = 0.05
+[calibrate]\nreplicates = 2\nconfirmations = 2
+"""
+    Path("plan.toml").write_text(plan + models, encoding="utf-8")
+    ran = run("calibrate", "plan.toml", "--ignore-floor", "--seed", 1, "--json")
     said = json.loads(ran.out)
     assert (ran.code, said["met"]) == (1, False)
     assert [one["formula"] for one in said["widening"]] == [MODEL, "Y ~ X1"]
     assert {one["at_most"] for one in said["widening"]} == {0.05}
     assert said["trade_off"]["at_bounds"]["figure"]["mean"] > 0.05
-    ran = run("calibrate", "t.csv", "--schema", "t.toml", *told, "--at-most-wider", 0.05)
+    ran = run("calibrate", "t.csv", "--schema", "t.toml", "--columns", "X1,X2", "--at-most-wider", 0.05)
     assert ran.code == 2
     assert "--model" in ran.err
