@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import maskwell as mw
+from maskwell.errors import NoLaw
 from maskwell.pipeline.entry_times import entry_risk
 
 from .test_joined_releases import INTRUDER, N, found_by_brute_force, log_density, masked, people
@@ -50,7 +51,8 @@ def test_where_nobody_entered_or_no_amount_is_in_both_nothing_is_told(growing):
     assert entry_risk(INTRUDER, masked(table, "ab", few), [few]) is None
 
 
-def test_a_growing_file_is_refused_where_new_rows_are_found(tmp_path):
+def two_waves(tmp_path):
+    """Release 540 records, and then 600, of whom the new ones are few; return both outcomes."""
     from maskwell.plan import ReleasePlan
 
     rng = np.random.default_rng(8)
@@ -77,8 +79,24 @@ def test_a_growing_file_is_refused_where_new_rows_are_found(tmp_path):
         (tmp_path / "plan.toml").write_text(text)
         outcome = mw.release(ReleasePlan.read(tmp_path / "plan.toml"), seed=3, study=True, advise=False)
         said.append(outcome)
-        print(outcome.reasons, outcome.not_judged, outcome.after)
-    first, second = said
+    return said
+
+
+def test_a_growing_file_is_refused_where_new_rows_are_found(tmp_path):
+    first, second = two_waves(tmp_path)
     assert first.passed
     assert second.after["knows the law"].rate < 0.1
     assert len([one for one in second.reasons if "when each record entered" in one]) == 1
+
+
+def test_where_he_cannot_be_tried_the_release_is_not_judged(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise NoLaw("a law has no density")
+
+    monkeypatch.setattr("maskwell.pipeline.verdict.entry_risk", refuse)
+    _, second = two_waves(tmp_path)
+    assert second.reasons == ()
+    (said,) = second.not_judged
+    assert said.startswith(
+        "not tried: knows the law, and by the earlier releases when each record entered (a law"
+    )

@@ -188,10 +188,13 @@ def _enters(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
         return _Further()
     name = _plain_law(case, risks)
     plan = BayesIntruder() if name is None else case.intruders[name]
-    risk = entry_risk(plan, masking, (case.earlier, *case.before))
+    whom = entry_phrase(LAW if name is None else name)
+    try:
+        risk = entry_risk(plan, masking, (case.earlier, *case.before))
+    except MaskwellError as error:
+        return _Further(not_judged=(f"not tried: {whom} ({error.problems[0]})",))
     if risk is None:
         return _Further()
-    whom = entry_phrase(LAW if name is None else name)
     beyond = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
     if not beyond or law_is_excused(case):
         note = Note("pipeline.entry_time", {"intruder": name or LAW, "rate": risk.rate})
